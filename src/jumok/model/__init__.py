@@ -1,0 +1,19 @@
+"""The Transformer, one idea a file. Figure 1 of the paper, box by box, and where each box is:
+
+    Input / Output Embedding      embeddings.py     scaled by √d_model; the same matrix is the final Linear
+    Positional Encoding           positions.py      sinusoids of any length, or learned
+    Multi-Head Attention          attention.py      self, masked and encoder–decoder: one class
+      Mask (opt.)                 masks.py          True = may be attended to
+    Add & Norm                    layers.py         AddNorm
+    Feed Forward                  layers.py         FeedForward
+    the grey boxes                layers.py         EncoderLayer, DecoderLayer
+    N×                            stacks.py         Encoder, Decoder
+    Linear, Softmax               embeddings.py     TokenEmbedding.logits
+    the whole figure              translator.py     and its halves: classifier.py (left), language_model.py (right)
+
+Beside the figure: config.py (sizes and presets), dropout.py (dropout that does not wait for random numbers), cache.py
+(keys and values kept between decoding steps) and summary.py (a model as a table).
+
+This package knows nothing of vocabularies, losses, optimizers, files or devices. Import from its files; importing the
+package itself, or config.py, does not import torch.
+"""

@@ -1,0 +1,179 @@
+"""Attention: what each query takes from each key. Sections 3.2.1 and 3.2.2 of the paper.
+
+Axes: B batch, H heads, T queries, S keys, D d_model, K width of a query and a key, Dv width of a value.
+"""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from jumok.errors import ConfigError, ShapeError
+from jumok.model.cache import KeyValues
+from jumok.model.dropout import Dropout
+from jumok.model.masks import check_mask
+
+# On a CPU, PyTorch's fused kernel is built for long sequences; below this many keys, plain products are faster to train
+# through (benchmarks/attention.md).
+FUSED_FROM = 192
+
+
+def attention_weights(
+    q: Float[Tensor, "*B T K"],
+    k: Float[Tensor, "*B S K"],
+    mask: Bool[Tensor, "..."] | None = None,
+    beta: float | None = None,
+    hard: bool = False,
+) -> Float[Tensor, "*B T S"]:
+    """softmax(β · q kᵀ): the share of its attention each query gives to each key. Every row sums to 1.
+
+    `beta`, the inverse temperature, is 1/√K unless given; towards 0 all keys count alike, towards ∞ only the best one.
+    `hard` is that limit: one-hot, the first of equals. Masked keys get exactly 0; a row with no key left is all zeros.
+    """
+    scores = torch.matmul(q, k.transpose(-2, -1)) * (q.shape[-1] ** -0.5 if beta is None else beta)
+    if mask is not None:
+        # The least number rather than -∞: still exactly 0 after softmax, and no NaN where everything is masked.
+        scores = scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+    if hard:
+        weights = nn.functional.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
+    else:
+        weights = scores.softmax(-1)
+    if mask is not None and not bool(mask.any(-1).all()):
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights
+
+
+class Attend(nn.Module):
+    """Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, with nothing to learn: the place to look into a running model."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        q: Float[Tensor, "B H T K"],
+        k: Float[Tensor, "B H S K"],
+        v: Float[Tensor, "B H S Dv"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B H T Dv"]:
+        if mask is not None:
+            check_mask(mask, q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+        if self._fused_is_better(q, k):
+            return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return torch.matmul(self.dropout(attention_weights(q, k, mask)), v)
+
+    def _fused_is_better(self, q: Tensor, k: Tensor) -> bool:
+        if self.training and self.dropout.rate:
+            return False  # the fused kernel would draw random numbers on one thread
+        learning = torch.is_grad_enabled() and q.requires_grad
+        return not (learning and q.device.type == "cpu" and k.shape[2] < FUSED_FROM)
+
+
+class MultiHeadAttention(nn.Module):
+    """H attentions side by side: split, attend, concatenate, and W^O.
+
+    Without `d_memory` it is self-attention: queries, keys and values come from one input through one tall matrix. With
+    it, queries come from `x` (width `d_model`) and keys and values from a memory of width `d_memory`, or of two widths
+    `(keys, values)` when these are read from different things.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        heads: int,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        d_memory: int | tuple[int, int] | None = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if d_model % heads and (d_k is None or d_v is None):
+            raise ConfigError(
+                f"d_model={d_model} cannot be split into {heads} heads. Use a multiple of {heads}, or set d_k and d_v."
+            )
+        self.heads = heads
+        self.d_k = d_k if d_k is not None else d_model // heads
+        self.d_v = d_v if d_v is not None else d_model // heads
+        q_width, k_width, v_width = heads * self.d_k, heads * self.d_k, heads * self.d_v
+        if d_memory is None:
+            self.query_key_value = _packed(d_model, (q_width, k_width, v_width), bias)
+        else:
+            self.query = _packed(d_model, (q_width,), bias)
+            if isinstance(d_memory, int):
+                self.key_value = _packed(d_memory, (k_width, v_width), bias)
+            else:
+                self.key = _packed(d_memory[0], (k_width,), bias)
+                self.value = _packed(d_memory[1], (v_width,), bias)
+        self.d_memory = d_memory
+        self.attend = Attend(dropout)
+        self.output = _packed(v_width, (d_model,), bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor] | None = None,
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Self-attention of `x`, or what `x` takes from `memory`."""
+        if (memory is None) != (self.d_memory is None):
+            raise ShapeError("Self-attention takes no memory, and attention built with d_memory needs one.")
+        if memory is None:
+            return self.extend(x, None, mask)[0]
+        return self.look_up(x, self.remember(memory), mask)
+
+    def extend(
+        self, x: Float[Tensor, "B T D"], past: KeyValues | None, mask: Bool[Tensor, "..."] | None
+    ) -> tuple[Float[Tensor, "B T D"], KeyValues]:
+        """Self-attention of `x` that also sees a past; returns what `x` became, and the past with `x` in it."""
+        q, k, v = self.query_key_value(x).split(self._widths(), dim=-1)
+        keys, values = self._split(k, self.d_k), self._split(v, self.d_v)
+        present = KeyValues(keys, values) if past is None else past.append(keys, values)
+        return self._mix(self._split(q, self.d_k), present, mask), present
+
+    def remember(self, memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor]) -> KeyValues:
+        """The keys and values of a memory, computed once for any number of look-ups."""
+        if isinstance(self.d_memory, tuple):
+            k, v = self.key(memory[0]), self.value(memory[1])
+        else:
+            k, v = self.key_value(memory).split(self._widths()[1:], dim=-1)
+        return KeyValues(self._split(k, self.d_k), self._split(v, self.d_v))
+
+    def look_up(
+        self, x: Float[Tensor, "N T D"], memory: KeyValues, mask: Bool[Tensor, "..."] | None
+    ) -> Float[Tensor, "N T D"]:
+        """What `x` takes from a memory. N may be a multiple of its rows: several hypotheses for each sentence.
+
+        Queries do not see each other, so the hypotheses of a sentence are simply more queries on the same keys.
+        """
+        sentences = memory.keys.shape[0]
+        together = x.reshape(sentences, -1, x.shape[-1])
+        return self._mix(self._split(self.query(together), self.d_k), memory, mask).view(x.shape)
+
+    def _mix(self, q: Tensor, memory: KeyValues, mask: Tensor | None) -> Tensor:
+        mixed = self.attend(q, memory.keys, memory.values, mask)
+        merged: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
+        return merged
+
+    def _split(self, x: Float[Tensor, "B T HK"], width: int) -> Float[Tensor, "B H T K"]:
+        return x.view(x.shape[0], x.shape[1], self.heads, width).transpose(1, 2)
+
+    def _widths(self) -> list[int]:
+        return [self.heads * self.d_k, self.heads * self.d_k, self.heads * self.d_v]
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, d_k={self.d_k}, d_v={self.d_v}"
+
+
+def _packed(d_in: int, widths: tuple[int, ...], bias: bool) -> nn.Linear:
+    """Several projections of one input stacked in one tall matrix, each initialised as if it stood alone (Glorot)."""
+    linear = nn.Linear(d_in, sum(widths), bias=bias)
+    for block in torch.split(linear.weight.detach(), list(widths)):
+        limit = math.sqrt(6 / (d_in + block.shape[0]))
+        block.uniform_(-limit, limit)
+    if bias:
+        nn.init.zeros_(linear.bias)
+    return linear

@@ -1,0 +1,102 @@
+"""Keys and values kept between decoding steps.
+
+A cache is a value: it is passed in, and a longer one comes back; the old one stays what it was. Yet a step does not
+copy what is already there. The tensors have room to spare, and appending writes into the room behind the last position.
+Only the newest cache may do that; when an older one is continued (two futures from one past), it copies first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass
+class _Room:
+    """Tensors with spare positions, shared by all caches grown from one. `used` positions of them hold something."""
+
+    keys: Tensor
+    values: Tensor
+    used: int
+
+    @classmethod
+    def around(cls, keys: Tensor, values: Tensor, capacity: int) -> _Room:
+        batch, heads, used, _ = keys.shape
+        room = cls(
+            keys.new_empty(batch, heads, capacity, keys.shape[3]),
+            values.new_empty(batch, heads, capacity, values.shape[3]),
+            used,
+        )
+        room.keys[:, :, :used] = keys
+        room.values[:, :, :used] = values
+        return room
+
+
+@dataclass(frozen=True)
+class KeyValues:
+    """Keys [B, H, T, K] and values [B, H, T, Dv] of one attention, already projected and split into heads."""
+
+    keys: Float[Tensor, "B H T K"]
+    values: Float[Tensor, "B H T Dv"]
+    _room: _Room | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def length(self) -> int:
+        """T, how many positions can be attended to."""
+        return self.keys.shape[2]
+
+    def append(self, keys: Float[Tensor, "B H N K"], values: Float[Tensor, "B H N Dv"]) -> KeyValues:
+        """These and N more positions. Costs the new positions only, but for a doubling now and then."""
+        if torch.is_grad_enabled() and (keys.requires_grad or self.keys.requires_grad):
+            # Autograd must see a new tensor; this is for learning through a cache, not for decoding.
+            return KeyValues(torch.cat((self.keys, keys), 2), torch.cat((self.values, values), 2))
+        start, end = self.length, self.length + keys.shape[2]
+        room = self._room
+        if room is None or room.used != start or room.keys.shape[2] < end:
+            room = _Room.around(self.keys, self.values, max(2 * end, 16))
+        room.keys[:, :, start:end] = keys
+        room.values[:, :, start:end] = values
+        room.used = end
+        return KeyValues(room.keys[:, :, :end], room.values[:, :, :end], room)
+
+    def reorder(self, rows: Int[Tensor, " N"]) -> KeyValues:
+        """Row n of the result is row `rows[n]` of this one."""
+        capacity = self._room.keys.shape[2] if self._room is not None else self.length
+        keys = self.keys.new_empty(len(rows), self.keys.shape[1], capacity, self.keys.shape[3])
+        values = self.values.new_empty(len(rows), self.values.shape[1], capacity, self.values.shape[3])
+        used = self.length
+        keys[:, :, :used] = self.keys.index_select(0, rows)
+        values[:, :, :used] = self.values.index_select(0, rows)
+        return KeyValues(keys[:, :, :used], values[:, :, :used], _Room(keys, values, used))
+
+
+@dataclass(frozen=True)
+class DecoderCache:
+    """All that a decoder needs to go on: its own past, and the keys and values of what it translates.
+
+    `past[l]` has a row for every hypothesis, `memory[l]` one for every sentence, computed once. A sentence may have
+    several hypotheses; they stand next to each other: row = sentence * hypotheses + hypothesis.
+    """
+
+    past: tuple[KeyValues | None, ...]  # one a layer; None before the first token
+    memory: tuple[KeyValues, ...] = ()  # one a layer; empty for a language model
+    memory_mask: Bool[Tensor, "B 1 1 S"] | None = None  # None: no padding
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been decoded."""
+        return 0 if self.past[0] is None else self.past[0].length
+
+    def reorder(self, rows: Int[Tensor, " N"], sentences: Int[Tensor, " M"] | None = None) -> DecoderCache:
+        """Hypothesis n of the result continues hypothesis `rows[n]`; `sentences` stay, when others have ended.
+
+        The keys of the sentences are not touched unless some leave: that is what makes beams cheap.
+        """
+        past = tuple(layer and layer.reorder(rows) for layer in self.past)
+        if sentences is None:
+            return replace(self, past=past)
+        mask = None if self.memory_mask is None else self.memory_mask.index_select(0, sentences)
+        return DecoderCache(past, tuple(layer.reorder(sentences) for layer in self.memory), mask)

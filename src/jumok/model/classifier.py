@@ -1,0 +1,47 @@
+"""The left half of Figure 1 on its own: an encoder, and one answer for the whole text."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from jumok.errors import ConfigError
+from jumok.model.config import ModelConfig
+from jumok.model.masks import none_if_open, padding_mask
+from jumok.model.stacks import Encoder
+from jumok.model.translator import make_embedder, stack_options
+
+
+def pool(states: Float[Tensor, "B S D"], real: Bool[Tensor, "B S"], how: str) -> Float[Tensor, "B D"]:
+    """One vector for a text: the mean or the largest value over its real tokens. A text without any gives zeros."""
+    if how == "mean":
+        return (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+    lowest = torch.finfo(states.dtype).min
+    largest = states.masked_fill(~real[..., None], lowest).amax(1)
+    return largest * real.any(1, keepdim=True)
+
+
+class Classifier(nn.Module):
+    """Ids in, a score for every class out."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        if config.task != "classifier":
+            raise ConfigError(f"A Classifier needs a config with task=classifier, not task={config.task}.")
+        self.config = config
+        self.embed = make_embedder(config)
+        self.encoder = Encoder(config.encoder_layers, **stack_options(config))
+        self.head = nn.Linear(config.d_model, config.classes)
+
+    def encode(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        """A vector for every token, made in the light of the others."""
+        states: Tensor = self.encoder(self.embed(text), none_if_open(padding_mask(text)))
+        return states
+
+    def pooled(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+        """One vector for the whole text."""
+        return pool(self.encode(text), padding_mask(text)[:, 0, 0], self.config.pooling)
+
+    def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
+        """Scores of the classes; their softmax is the probability."""
+        scores: Tensor = self.head(self.pooled(text))
+        return scores

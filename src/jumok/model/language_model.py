@@ -1,0 +1,40 @@
+"""The right half of Figure 1 on its own: a decoder that continues a text."""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from jumok.errors import ConfigError
+from jumok.model.cache import DecoderCache
+from jumok.model.config import ModelConfig
+from jumok.model.stacks import Decoder
+from jumok.model.translator import make_embedder, run_decoder, stack_options
+
+
+class LanguageModel(nn.Module):
+    """Ids in, scores of every next token out. A text begins with <s>."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        if config.task != "language_model":
+            raise ConfigError(f"A LanguageModel needs a config with task=language_model, not task={config.task}.")
+        self.config = config
+        self.embed = make_embedder(config)
+        self.decoder = Decoder(config.decoder_layers, cross=False, **stack_options(config))
+
+    def decode(
+        self, text: Int[Tensor, "B T"], cache: DecoderCache | None = None
+    ) -> tuple[Float[Tensor, "B T D"], DecoderCache]:
+        """States behind T more tokens, and the cache to go on from. Padding stands only at the end of a row."""
+        return run_decoder(self.embed, self.decoder, text, cache or self.decoder.remember())
+
+    def logits(self, states: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
+        """Scores of every token of the vocabulary as the next one."""
+        return self.embed.tokens.logits(states)
+
+    def states(self, text: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """The state behind every token, for a loss that makes its own logits."""
+        return self.decode(text)[0]
+
+    def forward(self, text: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+        """Teacher forcing: position t holds the scores of token t + 1."""
+        return self.logits(self.states(text))

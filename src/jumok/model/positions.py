@@ -1,0 +1,67 @@
+"""Where a token stands: the paper's sinusoids, which have no last position, or a learned table, which has one."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jumok.errors import ConfigError, ShapeError
+
+
+def sinusoids(length: int, d_model: int, start: int = 0) -> Float[Tensor, "T D"]:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, for pos = start … start + length - 1.
+
+    Computed in float64 and rounded once: in float32 the angle would be wrong in the fourth digit at position 10,000.
+    """
+    if length < 0 or start < 0:
+        raise ShapeError(f"Positions need a length and a start of at least 0, got length={length} and start={start}.")
+    if d_model < 2 or d_model % 2:
+        raise ConfigError(f"Sinusoids come in pairs of sine and cosine, so their width must be even and not {d_model}.")
+    position = torch.arange(start, start + length, dtype=torch.float64)[:, None]
+    frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    angle = position * frequency
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds sinusoids. Its table is not a parameter, is not saved, and grows when a longer text comes."""
+
+    table: Tensor
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.register_buffer("table", sinusoids(64, d_model), persistent=False)
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        end = start + x.shape[1]
+        if end > len(self.table):
+            self.table = sinusoids(max(end, 2 * len(self.table)), self.d_model).to(self.table)
+        return x + self.table[start:end].to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"d_model={self.d_model}, any length"
+
+
+class LearnedPositions(nn.Module):
+    """Adds a trained vector for each position up to `max_length`."""
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        end, longest = start + x.shape[1], len(self.weight)
+        if end > longest:
+            raise ShapeError(
+                f"A text of {end} tokens does not fit learned positions, which end at {longest}. "
+                "Split the text, or train with a larger max_length or positions=sinusoidal."
+            )
+        return x + self.weight[start:end]
+
+    def extra_repr(self) -> str:
+        return f"max_length={self.weight.shape[0]}, d_model={self.weight.shape[1]}"
+
+
+def make_positions(kind: str, d_model: int, max_length: int) -> SinusoidalPositions | LearnedPositions:
+    """The positions a config names."""
+    return LearnedPositions(max_length, d_model) if kind == "learned" else SinusoidalPositions(d_model)

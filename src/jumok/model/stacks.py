@@ -1,0 +1,63 @@
+"""N× of Figure 1: the layers on top of each other, and the norm that pre-norm needs at the very end."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from jumok.model.cache import DecoderCache
+from jumok.model.layers import LAYER_NORM_EPSILON, DecoderLayer, EncoderLayer
+
+
+def _final_norm(d_model: int, norm: str) -> nn.Module:
+    # Post-norm layers end in a LayerNorm already; a pre-norm stack would end in a bare sum.
+    return nn.LayerNorm(d_model, eps=LAYER_NORM_EPSILON) if norm == "pre" else nn.Identity()
+
+
+class Encoder(nn.Module):
+    """`layers` encoder layers. Keyword arguments are those of `EncoderLayer`."""
+
+    def __init__(self, layers: int, d_model: int, heads: int, d_ff: int, *, norm: str = "post", **options: Any) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(d_model, heads, d_ff, norm=norm, **options) for _ in range(layers))
+        self.norm = _final_norm(d_model, norm)
+
+    def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "B S D"]:
+        for layer in self.layers:
+            x = layer(x, mask)
+        result: Tensor = self.norm(x)
+        return result
+
+
+class Decoder(nn.Module):
+    """`layers` decoder layers. Keyword arguments are those of `DecoderLayer`."""
+
+    def __init__(self, layers: int, d_model: int, heads: int, d_ff: int, *, norm: str = "post", **options: Any) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(d_model, heads, d_ff, norm=norm, **options) for _ in range(layers))
+        self.norm = _final_norm(d_model, norm)
+
+    def remember(
+        self, memory: Float[Tensor, "B S D"] | None = None, mask: Bool[Tensor, "B 1 1 S"] | None = None
+    ) -> DecoderCache:
+        """A cache with nothing decoded yet, and the memory's keys and values computed for every layer."""
+        nothing_decoded = (None,) * len(self.layers)
+        if memory is None:
+            return DecoderCache(nothing_decoded)
+        layers: Iterable[Any] = self.layers
+        remembered = tuple(layer.cross_attention.remember(memory) for layer in layers)
+        return DecoderCache(nothing_decoded, remembered, mask)
+
+    def forward(
+        self, x: Float[Tensor, "N T D"], cache: DecoderCache, look_ahead: Bool[Tensor, "..."] | None = None
+    ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
+        """What the T new positions became, and the cache that holds them too."""
+        past = []
+        for depth, layer in enumerate(self.layers):
+            memory = cache.memory[depth] if cache.memory else None
+            x, present = layer(
+                x, look_ahead=look_ahead, past=cache.past[depth], memory=memory, memory_mask=cache.memory_mask
+            )
+            past.append(present)
+        return self.norm(x), DecoderCache(tuple(past), cache.memory, cache.memory_mask)

@@ -1,0 +1,106 @@
+"""The whole of Figure 1: an encoder that reads, a decoder that writes.
+
+Axes: B sentences, N target rows (a multiple of B), S source, T target, D d_model, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from jumok.errors import ConfigError, ShapeError
+from jumok.model.cache import DecoderCache
+from jumok.model.config import ModelConfig
+from jumok.model.embeddings import Embedder
+from jumok.model.masks import look_ahead_mask, none_if_open, padding_mask
+from jumok.model.stacks import Decoder, Encoder
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the encoder hands to the decoder."""
+
+    states: Float[Tensor, "B S D"]
+    mask: Bool[Tensor, "B 1 1 S"] | None  # None: no padding
+
+
+class Translator(nn.Module):
+    """Source ids in, scores of every next target token out. Source ends with </s>, target begins with <s>."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        if config.task != "translator":
+            raise ConfigError(f"A Translator needs a config with task=translator, not task={config.task}.")
+        self.config = config
+        self.embed = make_embedder(config)
+        self.encoder = Encoder(config.encoder_layers, **stack_options(config))
+        self.decoder = Decoder(config.decoder_layers, **stack_options(config))
+
+    def encode(self, source: Int[Tensor, "B S"]) -> Memory:
+        """Reads the source once; the result serves any number of decoding steps."""
+        mask = none_if_open(padding_mask(source))
+        return Memory(self.encoder(self.embed(source), mask), mask)
+
+    def decode(
+        self, target: Int[Tensor, "N T"], context: Memory | DecoderCache
+    ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
+        """States behind T more target tokens, and the cache to go on from.
+
+        `context` is the encoder's memory at the start of a text, the returned cache after that. N may be a multiple of
+        the sentences in it: several hypotheses for each, next to each other. Padding stands only at the end of a row.
+        """
+        cache = context if isinstance(context, DecoderCache) else self.decoder.remember(context.states, context.mask)
+        sentences = cache.memory[0].keys.shape[0]
+        if target.shape[0] % sentences:
+            raise ShapeError(f"{target.shape[0]} target rows cannot be shared among {sentences} source sentences.")
+        return run_decoder(self.embed, self.decoder, target, cache)
+
+    def logits(self, states: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
+        """Scores of every token of the vocabulary as the next one."""
+        return self.embed.tokens.logits(states)
+
+    def states(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """Teacher forcing up to the last Linear, for a loss that makes its own logits."""
+        return self.decode(target, self.encode(source))[0]
+
+    def forward(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+        """Teacher forcing: position t holds the scores of token t + 1, given the true tokens up to t."""
+        return self.logits(self.states(source, target))
+
+
+def make_embedder(config: ModelConfig) -> Embedder:
+    """The embedder a config describes; every task has one."""
+    return Embedder(
+        config.vocabulary,
+        config.d_model,
+        positions=config.positions,
+        max_length=config.max_length,
+        dropout=config.dropout,
+    )
+
+
+def stack_options(config: ModelConfig) -> dict[str, Any]:
+    """The keyword arguments of a stack. From here on inwards nobody knows of configs."""
+    return {
+        "d_model": config.d_model,
+        "heads": config.heads,
+        "d_ff": config.d_ff,
+        "d_k": config.d_k,
+        "d_v": config.d_v,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "attention_bias": config.attention_bias,
+        "activation": config.activation,
+        "norm": config.norm,
+    }
+
+
+def run_decoder(
+    embed: Embedder, decoder: Decoder, target: Int[Tensor, "N T"], cache: DecoderCache
+) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
+    """Embeds T tokens at their positions and sends them through the decoder, none seeing what comes after it."""
+    past = cache.length
+    look_ahead = none_if_open(look_ahead_mask(target, past))
+    states, longer = decoder(embed(target, past), cache, look_ahead)
+    return states, longer
