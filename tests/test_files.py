@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faulty_files import FaultyFiles, crashes
+from jumok.files import (
+    MANIFEST,
+    REAL_FILES,
+    UnreadableError,
+    WriteError,
+    clean_leftovers,
+    format_json,
+    make_directory_durably,
+    parse_json_object,
+    read_bounded,
+    replace_file_durably,
+    verify_directory,
+    write_directory_durably,
+)
+
+FILES = {"a.bin": b"first" * 100, "b.bin": b"", "c.json": b"{}"}
+
+
+def write(path: Path, fs: FaultyFiles | None = None) -> None:
+    write_directory_durably(fs or REAL_FILES, path, FILES, bytes_needed=502)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in path.iterdir() if file.name != MANIFEST}
+
+
+def test_directory_holds_what_was_given_and_verifies(tmp_path: Path) -> None:
+    write(tmp_path / "d")
+    assert contents(tmp_path / "d") == FILES
+    assert {name: record.size for name, record in verify_directory(tmp_path / "d").items()} == {
+        name: len(data) for name, data in FILES.items()
+    }
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d"]
+
+
+def test_everything_is_synced_before_the_name_that_makes_it_count(tmp_path: Path) -> None:
+    fs = FaultyFiles()
+    write(tmp_path / "d", fs)
+    order = fs.operations
+    temporary = order[0][1]
+    assert order[0] == ("make_directory", temporary)
+    assert temporary.startswith(".tmp-d-")
+    manifest_begun = order.index(("create", MANIFEST))
+    for name in FILES:
+        assert order.index(("sync", name)) < manifest_begun
+    assert order[-4:] == [
+        ("sync", MANIFEST),
+        ("sync_directory", temporary),
+        ("rename", "d"),
+        ("sync_directory", tmp_path.name),
+    ]
+
+
+def test_a_crash_anywhere_leaves_all_or_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+
+    def prepare() -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+
+    for moment in crashes(lambda fs: write(place / "d", fs), prepare=prepare):
+        if (place / "d").exists():
+            assert set(verify_directory(place / "d")) == set(FILES), moment
+        clean_leftovers(REAL_FILES, place)
+        assert {entry.name for entry in place.iterdir()} <= {"d"}, moment
+
+
+def test_a_replaced_file_is_old_or_new_after_a_crash_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    for moment in crashes(lambda fs: replace_file_durably(fs, path, b"new"), prepare=lambda: _write(path, b"old")):
+        assert path.read_bytes() in (b"old", b"new"), moment
+        clean_leftovers(REAL_FILES, tmp_path)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
+    assert path.read_bytes() == b"new"
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def test_what_was_written_is_not_lost_with_the_power_afterwards(tmp_path: Path) -> None:
+    fs = FaultyFiles()
+    write(tmp_path / "d", fs)
+    (tmp_path / "f").write_bytes(b"old")
+    replace_file_durably(fs, tmp_path / "f", b"new")
+    fs.lose_power()
+    assert contents(tmp_path / "d") == FILES
+    assert (tmp_path / "f").read_bytes() == b"new"
+
+
+def test_a_disk_that_runs_full_leaves_nothing_and_says_where_and_how_much(tmp_path: Path) -> None:
+    counting = FaultyFiles()
+    write(tmp_path / "counted", counting)
+    assert counting.writes == 3  # two files that are not empty, and the manifest
+    for number in range(1, counting.writes + 1):
+        with pytest.raises(WriteError, match="disk is full") as raised:
+            write(tmp_path / "d", FaultyFiles(full_at_write=number))
+        assert str(tmp_path / "d") in str(raised.value)
+        assert f"{502 + (1 << 20):,} bytes are needed" in str(raised.value)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["counted"]
+
+
+def test_too_little_space_is_known_before_anything_is_written(tmp_path: Path) -> None:
+    fs = FaultyFiles(free=1000)
+    with pytest.raises(WriteError, match="1,000 bytes are free"):
+        write(tmp_path / "d", fs)
+    with pytest.raises(WriteError, match="1,000 bytes are free"):
+        replace_file_durably(fs, tmp_path / "f", b"x")
+    assert not [operation for operation in fs.operations if operation[0] in ("make_directory", "create")]
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "d")
+    with pytest.raises(WriteError, match="exists already"):
+        write(tmp_path / "d")
+    assert contents(tmp_path / "d") == FILES
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match=r"missing/d: cannot be written \(No such file or directory\)"):
+        write(tmp_path / "missing" / "d")
+    (tmp_path / "file").touch()
+    with pytest.raises(WriteError, match=r"cannot be made"):
+        make_directory_durably(REAL_FILES, tmp_path / "file" / "d")
+
+
+def test_a_content_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> bytes:
+        raise RuntimeError("no content")
+
+    with pytest.raises(RuntimeError, match="no content"):
+        write_directory_durably(REAL_FILES, tmp_path / "d", {"a": b"x", "b": fail}, bytes_needed=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_permissions_are_what_the_umask_leaves(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "d")
+        replace_file_durably(REAL_FILES, tmp_path / "f", b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == 0o750
+    for file in [*(tmp_path / "d").iterdir(), tmp_path / "f"]:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+def test_files_beside_the_listed_ones_do_not_matter(tmp_path: Path) -> None:
+    write(tmp_path / "d")
+    (tmp_path / "d" / "README").write_text("mine")
+    assert "README" not in verify_directory(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda d: (d / "a.bin").unlink(), r"a\.bin: is missing"),
+        (lambda d: (d / MANIFEST).unlink(), r"MANIFEST\.json: is missing"),
+        (lambda d: (d / "a.bin").write_bytes(b"first" * 99), r"a\.bin: is damaged: it has 495 bytes"),
+        (lambda d: (d / "a.bin").write_bytes(b"worst" * 100), r"a\.bin: is damaged: its SHA-256"),
+        (lambda d: ((d / "b.bin").unlink(), (d / "b.bin").symlink_to("/dev/null")), r"b\.bin: is a symbolic link"),
+        (lambda d: ((d / "b.bin").unlink(), os.mkfifo(d / "b.bin")), r"b\.bin: is not a regular file"),
+        (lambda d: ((d / "b.bin").unlink(), (d / "b.bin").mkdir()), r"b\.bin: is not a regular file"),
+    ],
+)
+def test_damage_is_found_and_named(tmp_path: Path, damage: object, message: str) -> None:
+    write(tmp_path / "d")
+    assert callable(damage)
+    damage(tmp_path / "d")
+    with pytest.raises(UnreadableError, match=message):
+        verify_directory(tmp_path / "d")
+
+
+RECORD = {"size": 1, "sha256": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"format": 1, "files": {"../x": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"/etc/passwd": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"a/b": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"a\\b": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"..": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {MANIFEST: RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"x" * 10_000 + "/": RECORD}}, "not a plain file name"),
+        ({"format": 1, "files": {"a": {"size": 1}}}, 'needs "size" and "sha256"'),
+        ({"format": 1, "files": {"a": {**RECORD, "size": -1}}}, "impossible size or sha256"),
+        ({"format": 1, "files": {"a": {**RECORD, "size": True}}}, "impossible size or sha256"),
+        ({"format": 1, "files": {"a": {**RECORD, "sha256": "0" * 63 + "A"}}}, "impossible size or sha256"),
+        ({"format": 1, "files": []}, 'no valid "format" and "files"'),
+        ({"format": True, "files": {}}, 'no valid "format" and "files"'),
+        ({"files": {}}, 'no valid "format" and "files"'),
+        ({"format": 2}, r"has format 2, this Jumok reads up to 1\. Upgrade"),
+    ],
+)
+def test_a_manifest_that_lies_is_refused(tmp_path: Path, manifest: object, message: str) -> None:
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(UnreadableError, match=message) as raised:
+        verify_directory(tmp_path)
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{"a": 1, "a": 1}', "the key 'a' appears twice"),
+        (b'{"a": {"b": 1, "b": 2}}', "the key 'b' appears twice"),
+        (b'{"a": NaN}', "not a finite number"),
+        (b'{"a": -Infinity}', "not a finite number"),
+        (b'{"a": 1e999}', "not a finite number"),
+        (b'{"a": ' + b"9" * 100_000 + b"}", "not valid JSON"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not valid JSON"),
+        (b"\xff{}", "not valid JSON"),
+        (b"", "not valid JSON"),
+        (b"[1]", "holds a JSON list"),
+    ],
+)
+def test_json_is_read_strictly(data: bytes, message: str) -> None:
+    with pytest.raises(UnreadableError, match=f"^f: .*{message}"):
+        parse_json_object(data, Path("f"))
+
+
+TEXT = st.text(max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=8
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(TEXT, VALUES, max_size=3))
+def test_json_reads_back_equal(value: dict[str, object]) -> None:
+    for indent in (None, 1):
+        assert parse_json_object(format_json(value, indent=indent), Path("f")) == value
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": (1, 2)}, {1: 2}, {"a": {True: 1}}, {"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}]
+)
+def test_what_json_would_change_is_not_written(value: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        format_json(value)
+
+
+def test_json_too_long_to_be_read_again_is_not_written() -> None:
+    with pytest.raises(ValueError, match="at most 100 can be read"):
+        format_json({"a": "x" * 100}, limit=100)
+
+
+def test_a_file_larger_than_expected_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "f").open("wb") as file:
+        file.truncate(1 << 40)  # sparse: takes no space on the disk, would take a terabyte of memory
+    with pytest.raises(UnreadableError, match="1,099,511,627,776 bytes, at most 1,000"):
+        read_bounded(tmp_path / "f", 1000)
+
+
+def test_only_leftovers_are_cleaned(tmp_path: Path) -> None:
+    (tmp_path / ".tmp-a-1").mkdir()
+    (tmp_path / ".tmp-a-1" / "x").touch()
+    (tmp_path / ".trash-b-2").mkdir()
+    (tmp_path / ".tmp-run.json-3").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    (tmp_path / ".trash-link-4").symlink_to(tmp_path / "elsewhere")
+    clean_leftovers(REAL_FILES, tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["elsewhere"]
+    assert (tmp_path / "elsewhere" / "kept").exists()
