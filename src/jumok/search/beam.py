@@ -1,0 +1,79 @@
+"""Beam search and greedy search. Shape letters: B sentences, R hypotheses of each, V vocabulary, C candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from jumok.errors import ConfigError
+from jumok.search.constraints import Constraints, Rules
+from jumok.search.decoding import Candidates, Choose, State, decode
+from jumok.search.hypothesis import Hypothesis
+from jumok.search.ranking import best_candidates
+from jumok.search.step import CacheT, Step
+
+NO_CONSTRAINTS = Constraints()
+
+
+def beam_search(
+    step: Step[CacheT],
+    cache: CacheT,
+    max_lengths: Sequence[int] | Tensor,
+    *,
+    beam: int = 5,
+    n_best: int = 1,
+    length_penalty: float = 1.0,
+    constraints: Constraints = NO_CONSTRAINTS,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    device: torch.device | str = "cpu",
+) -> list[list[Hypothesis]]:
+    """The `n_best` outputs of each sentence, best first; fewer only where fewer exist.
+
+    `max_lengths` has one limit for every sentence: the most tokens before </s>. An output that reaches it is ended
+    there and says finished=False, unless </s> is what the model finds best at that place. Scores are log-probability /
+    length ** length_penalty, where </s> counts as a token, as in CTranslate2. A sentence leaves the batch as soon as
+    nothing in its beam can still become better than what it has; with `beam` 1 (greedy search) at its first </s>.
+    """
+    if beam < 1:
+        raise ConfigError(f"beam is {beam}; it must be at least 1 (1 is greedy search).")
+    if not 1 <= n_best <= beam:
+        raise ConfigError(f"n_best is {n_best}; with a beam of {beam} it must be 1 to {beam}.")
+    check_length_penalty(length_penalty)
+    rules = Rules(constraints, max_lengths, prefixes, device)
+    return decode(step, cache, choose_best(beam, constraints.end), rules, n_best, length_penalty)
+
+
+def check_length_penalty(length_penalty: float) -> None:
+    """Refuses penalties for which the bound of early finishing would not hold."""
+    if not (math.isfinite(length_penalty) and length_penalty >= 0):
+        raise ConfigError(
+            f"length_penalty is {length_penalty}; it must be 0 (none) or more. 1 compares averages per token."
+        )
+
+
+def choose_best(beam: int, end: int) -> Choose[CacheT]:
+    """The choice of beam search: the most probable continuations of all the hypotheses of a sentence."""
+    # Every hypothesis can end at most once a step, so among twice as many candidates enough go on to fill the beam.
+    # Greedy search has one candidate: when that ends, nothing goes on.
+    count = 2 * beam if beam > 1 else 1
+
+    def choose(log_probs: Tensor, state: State[CacheT]) -> Candidates:
+        totals, places = best_candidates(log_probs, state.totals, count)
+        tokens = places % log_probs.shape[2]
+        ends = tokens == end
+        # An output is complete only if it earned a place in the beam: candidates behind it are there to fill gaps.
+        complete = ends.clone()
+        complete[:, beam:] = False
+        return Candidates(
+            rows=places // log_probs.shape[2],
+            tokens=tokens,
+            log_probs=log_probs.flatten(1).gather(1, places),
+            totals=totals,
+            ended=complete,
+            survivors=torch.sort(ends.byte(), dim=1, stable=True).indices[:, :beam],
+        )
+
+    return choose

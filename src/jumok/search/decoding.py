@@ -1,0 +1,179 @@
+"""The loop that every search shares: step, apply the rules, choose, keep what ended, go on with what did not.
+
+Shape letters: B sentences still in the batch, R hypotheses of each, V vocabulary, C candidates, t tokens so far.
+Nothing here mixes sentences: what comes out for one does not depend on which others share its batch.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic
+
+import torch
+from torch import Tensor
+
+from jumok.errors import JumokError
+from jumok.search.constraints import Rules
+from jumok.search.hypothesis import Hypothesis
+from jumok.search.step import CacheT, Step
+
+
+@dataclass(frozen=True)
+class State(Generic[CacheT]):
+    """The hypotheses that go on. All have the same number of tokens."""
+
+    cache: CacheT  # its rows are B * R
+    sentences: Tensor  # [B] which sentence of the input each one is
+    ids: Tensor  # [B, R, 1 + t] <s> and the tokens so far
+    log_probs: Tensor  # [B, R, t] of those tokens
+    totals: Tensor  # [B, R] their sums; -inf: a dead row, there because all sentences have as many rows
+    worst: Tensor  # [B] the lowest score among the n_best that ended; -inf while there are fewer
+
+    @property
+    def length(self) -> int:
+        """t, without <s>."""
+        return self.log_probs.shape[2]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Hypotheses made one token longer."""
+
+    rows: Tensor  # [B, C] the hypothesis 0 … R - 1 that each continues
+    tokens: Tensor  # [B, C]
+    log_probs: Tensor  # [B, C] of those tokens
+    totals: Tensor  # [B, C] -inf: impossible
+    ended: Tensor  # [B, C] True: a complete output
+    survivors: Tensor  # [B, R of the next step] the candidates to go on with; complete ones among them become dead rows
+
+
+Choose = Callable[[Tensor, State[CacheT]], Candidates]  # (log-probabilities [B, R, V], state) → candidates
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How outputs are compared: total / length ** length_penalty, where </s> counts as a token."""
+
+    n_best: int
+    divisors: Tensor  # [1 + longest possible length]: length ** length_penalty
+    gain: float  # the most that one more token can add to a total; 0 unless there is a bias
+
+    @classmethod
+    def of(cls, n_best: int, length_penalty: float, rules: Rules) -> Scoring:
+        """For the lengths that `rules` allow."""
+        longest = max(rules.limits.tolist(), default=0) + 1
+        divisors = [float(length) ** length_penalty for length in range(longest + 1)]
+        return cls(n_best, torch.tensor(divisors, dtype=torch.float64, device=rules.device), rules.gain)
+
+    def score(self, totals: Tensor, length: int | Tensor) -> Tensor:
+        """Scores of outputs with these totals and lengths."""
+        return totals / self.divisors[length].to(totals.dtype)
+
+    def best_possible(self, totals: Tensor, length: int, longest: Tensor) -> Tensor:
+        """An upper bound [B] for the scores of all outputs that begin with `length` tokens of these totals [B].
+
+        Let an output end with l tokens, length < l <= longest. A log-probability is never above 0, so its own total is
+        at most U = total + gain * (longest - length). The length penalty is never negative, so divisors do not shrink
+        as l grows. If U <= 0, then its score <= U / divisor(l) <= U / divisor(longest). If U > 0, as only a bias can
+        make it, then its score <= U / divisor(l) <= U / divisor(length + 1). Without a length penalty both are U.
+        Addition and division round monotonically, so without a bias this holds for the rounded numbers too.
+        """
+        ceiling = totals + self.gain * (longest - length)
+        return self.score(ceiling, torch.where(ceiling <= 0, longest, (length + 1) * torch.ones_like(longest)))
+
+
+def decode(
+    step: Step[CacheT], cache: CacheT, choose: Choose[CacheT], rules: Rules, n_best: int, length_penalty: float
+) -> list[list[Hypothesis]]:
+    """Runs until no sentence has a hypothesis left that could be among its `n_best`. Best first, for every sentence."""
+    results: list[list[Hypothesis]] = [[] for _ in range(len(rules.limits))]
+    scoring = Scoring.of(n_best, length_penalty, rules)
+    with torch.inference_mode():
+        state = _start(cache, rules)
+        while len(state.sentences):
+            log_probs, cache = step(state.ids[:, :, -1].reshape(-1, 1), state.cache)
+            log_probs = log_probs.view(*state.totals.shape, -1)
+            cut = rules.apply(log_probs, state.ids[:, :, 1:], state.sentences)
+            candidates = choose(log_probs, state)
+            require_numbers(candidates.totals)
+            state = _collect(replace(state, cache=cache), candidates, cut, scoring, results)
+            state = _proceed(state, candidates, rules, scoring)
+    for number, hypotheses in enumerate(results):
+        if not hypotheses:
+            raise JumokError(f"The model gives probability 0 to every output allowed for sentence {number}.")
+    return results
+
+
+def require_numbers(values: Tensor) -> None:
+    """Nothing sensible can be chosen among NaN."""
+    if values.isnan().any():
+        raise JumokError("The model gives probabilities that are no numbers: its weights are damaged or have diverged.")
+
+
+def _start(cache: CacheT, rules: Rules) -> State[CacheT]:
+    sentences = torch.arange(len(rules.limits), device=rules.device)
+    totals = torch.zeros(len(sentences), 1, device=rules.device)
+    ids = torch.full((len(sentences), 1, 1), rules.constraints.start, device=rules.device)
+    return State(cache, sentences, ids, totals[:, :, None][:, :, :0], totals, torch.full_like(totals[:, 0], -torch.inf))
+
+
+def _collect(
+    state: State[CacheT], candidates: Candidates, cut: Tensor, scoring: Scoring, results: list[list[Hypothesis]]
+) -> State[CacheT]:
+    """Adds the candidates that ended to the results, as far as they are among the n best of their sentence."""
+    scores = scoring.score(candidates.totals, state.length + 1)
+    # Strictly better: of two equal outputs the one that ended first stays.
+    place, candidate = (candidates.ended & (scores > state.worst[:, None])).nonzero(as_tuple=True)
+    if not len(place):
+        return state
+    row = candidates.rows[place, candidate]
+    last = candidates.log_probs[place, candidate, None]
+    worst = state.worst.to(scores.dtype, copy=True)
+    for where, sentence, ids, log_probs, score, was_cut in zip(
+        place.tolist(),
+        state.sentences[place].tolist(),
+        state.ids[place, row, 1:].tolist(),
+        torch.cat((state.log_probs[place, row], last), 1).tolist(),
+        scores[place, candidate].tolist(),
+        cut[place, row].tolist(),
+        strict=True,
+    ):
+        best = results[sentence]
+        insort(best, Hypothesis(ids, score, log_probs, not was_cut), key=lambda hypothesis: -hypothesis.score)
+        del best[scoring.n_best :]
+        if len(best) == scoring.n_best:
+            worst[where] = best[-1].score
+    return replace(state, worst=worst)
+
+
+def _proceed(state: State[CacheT], candidates: Candidates, rules: Rules, scoring: Scoring) -> State[CacheT]:
+    """The state one token later, without the sentences whose n best are found."""
+    chosen = candidates.survivors
+    tokens = candidates.tokens.gather(1, chosen)
+    totals = candidates.totals.gather(1, chosen).masked_fill_(tokens == rules.constraints.end, -torch.inf)
+    tokens.masked_fill_(totals == -torch.inf, rules.constraints.end)  # a harmless token for dead rows
+    log_probs = candidates.log_probs.gather(1, chosen)
+    rows = candidates.rows.gather(1, chosen)
+    rows += torch.arange(len(rows), device=rows.device)[:, None] * state.totals.shape[1]
+    bound = scoring.best_possible(totals.amax(1), state.length + 1, rules.limits[state.sentences] + 1)
+    stay = (state.worst < bound).nonzero()[:, 0]
+    sentences, worst, kept = state.sentences, state.worst, None
+    if len(stay) < len(sentences):
+        rows, tokens, totals, log_probs = rows[stay], tokens[stay], totals[stay], log_probs[stay]
+        sentences, worst, kept = sentences[stay], worst[stay], stay
+    return State(
+        _reorder(state, rows.flatten(), kept),
+        sentences,
+        torch.cat((state.ids.flatten(0, 1)[rows], tokens[:, :, None]), 2),
+        torch.cat((state.log_probs.flatten(0, 1)[rows], log_probs[:, :, None]), 2),
+        totals,
+        worst,
+    )
+
+
+def _reorder(state: State[CacheT], rows: Tensor, sentences: Tensor | None) -> CacheT:
+    """Tells the cache which rows go on, unless all do, each by itself (greedy search, most of the time), or none."""
+    unchanged = torch.arange(state.totals.numel(), device=rows.device)
+    return state.cache if not len(rows) or rows.equal(unchanged) else state.cache.reorder(rows, sentences)

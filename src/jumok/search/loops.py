@@ -1,0 +1,93 @@
+"""Outputs that repeat themselves: finding them, and what to do about them. No torch: every engine can use it.
+
+A model that has lost its way often says the same thing over and over until its length limit stops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jumok.search.hypothesis import Hypothesis
+
+MIN_REPEATS = 3
+MIN_COVERED = 8  # "no, no, no" and "1 000 000 000" are language; eight tokens and more of the same thing rarely are
+LONGEST_PERIOD = 32  # tokens; whole sentences repeat too
+RETRY_NGRAM = 3  # the second attempt may not say three tokens in a row twice
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`ids[start : start + covered]` is its first `period` tokens again and again."""
+
+    start: int
+    period: int
+    covered: int
+
+    @property
+    def repeats(self) -> int:
+        """How often the period stands there in full."""
+        return self.covered // self.period
+
+
+def find_loop(ids: Sequence[int]) -> Loop | None:
+    """The longest stretch of `ids` that repeats itself (of equals the shortest period); None if none is long enough.
+
+    It need not be at the very end: many a loop is followed by a full stop.
+    """
+    longest: Loop | None = None
+    for period in range(1, min(LONGEST_PERIOD, len(ids) // MIN_REPEATS) + 1):
+        found = _longest_run(ids, period)
+        if found.covered >= max(MIN_COVERED, MIN_REPEATS * period) and (not longest or found.covered > longest.covered):
+            longest = found
+    return longest
+
+
+def _longest_run(ids: Sequence[int], period: int) -> Loop:
+    """The longest stretch in which every token equals the one `period` places before it."""
+    best = Loop(0, period, period)
+    start = 0
+    for end in range(period, len(ids)):
+        if ids[end] != ids[end - period]:
+            start = end - period + 1
+        elif end + 1 - start > best.covered:
+            best = Loop(start, period, end + 1 - start)
+    return best
+
+
+def is_suspect(hypothesis: Hypothesis, source: Sequence[int] = ()) -> bool:
+    """True if an output did not end by itself, or repeats itself far more than its source does."""
+    if not hypothesis.finished:
+        return True
+    loop, of_source = find_loop(hypothesis.ids), find_loop(source)
+    return loop is not None and (of_source is None or loop.covered > 2 * of_source.covered)
+
+
+def resolve(
+    results: Sequence[list[Hypothesis]],
+    sources: Sequence[Sequence[int]],
+    redo: Callable[[list[int], int], Sequence[list[Hypothesis]]],
+) -> list[list[Hypothesis]]:
+    """The results, with a second attempt for sentences whose best output is suspect, where that came out better.
+
+    `redo(sentences, n)` searches again for these sentences (indices into `results`), all in one call, allowing no
+    n tokens in a row twice. What is not replaced is the same object as before. Better is: not suspect; else finished;
+    else the higher score.
+    """
+    suspects = [
+        number
+        for number, (hypotheses, source) in enumerate(zip(results, sources, strict=True))
+        if is_suspect(hypotheses[0], source)
+    ]
+    resolved = list(results)
+    if not suspects:
+        return resolved
+
+    def quality(number: int, hypotheses: list[Hypothesis]) -> tuple[bool, bool, float]:
+        best = hypotheses[0]
+        return not is_suspect(best, sources[number]), best.finished, best.score
+
+    for number, second in zip(suspects, redo(suspects, RETRY_NGRAM), strict=True):
+        if quality(number, second) > quality(number, resolved[number]):
+            resolved[number] = second
+    return resolved

@@ -1,0 +1,59 @@
+"""The best candidates, in an order that only their values decide; equal ones in the order of their places.
+
+Shape letters: B sentences, R hypotheses of each, V vocabulary, C candidates.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BLOCK = 64
+
+
+def best_candidates(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest of totals [B, R] + log_probs [B, R, V], best first: values [B, C] and places [B, C] in R * V.
+
+    Ties go to the earlier hypothesis, then to the lower id. C is smaller than `count` only if R * V is.
+    """
+    everything = totals.shape[1] * log_probs.shape[2]
+    count = min(count, everything)
+    # One more than asked for shows whether the last place is contested.
+    wanted = min(count + 1, everything)
+    # Few blocks of many: else there is nothing to save.
+    search = _search_blocks if wanted * BLOCK * 4 <= everything else _search_all
+    values, places = search(log_probs, totals, wanted)
+    # topk promises no order among equal values. They are rare in real models, so those sentences are simply sorted.
+    tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)).any(1)
+    values, places = values[:, :count], places[:, :count]
+    if tied.any():
+        sums = (log_probs[tied] + totals[tied, :, None]).flatten(1)
+        ordered = torch.sort(sums, dim=1, descending=True, stable=True)
+        values[tied], places[tied] = ordered.values[:, :count], ordered.indices[:, :count]
+    return values, places
+
+
+def _search_all(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    found = (log_probs + totals[:, :, None]).flatten(1).topk(count)
+    return found.values, found.indices
+
+
+def _search_blocks(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Looks into the `count` blocks with the highest maxima only; all of the best must be there.
+
+    A maximum a block is a plain pass over memory, several times faster than topk over everything; adding the totals
+    to the maxima instead of to every log-probability saves another pass.
+    """
+    vocabulary = log_probs.shape[2]
+    whole = vocabulary // BLOCK
+    maxima = log_probs[:, :, : whole * BLOCK].view(*totals.shape, whole, BLOCK).amax(3)
+    if vocabulary % BLOCK:
+        maxima = torch.cat((maxima, log_probs[:, :, whole * BLOCK :].amax(2, keepdim=True)), 2)
+    blocks = (maxima + totals[:, :, None]).flatten(1).topk(count).indices
+    rows, starts = blocks // maxima.shape[2], blocks % maxima.shape[2] * BLOCK
+    ids = starts[:, :, None] + torch.arange(BLOCK, device=blocks.device)
+    places = (rows[:, :, None] * vocabulary + ids.clamp(max=vocabulary - 1)).flatten(1)
+    sums = log_probs.flatten(1).gather(1, places) + totals.gather(1, rows).repeat_interleave(BLOCK, 1)
+    # The last block of a row may be short; what hangs over would be found twice.
+    found = sums.masked_fill_((ids >= vocabulary).flatten(1), -torch.inf).topk(count)
+    return found.values, places.gather(1, found.indices)

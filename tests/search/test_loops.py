@@ -1,0 +1,109 @@
+"""Loops are found wherever they are, language is left alone, and a second attempt replaces only what it betters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumok.search.hypothesis import Hypothesis
+from jumok.search.loops import LONGEST_PERIOD, MIN_COVERED, MIN_REPEATS, RETRY_NGRAM, find_loop, is_suspect, resolve
+
+
+def output(ids, score=-1.0, finished=True):
+    return Hypothesis(list(ids), score, [score] * (len(ids) + 1), finished)
+
+
+DISTINCT = st.lists(st.integers(10, 10_000), unique=True, max_size=LONGEST_PERIOD)
+
+
+@given(before=DISTINCT, period=st.integers(1, LONGEST_PERIOD), repeats=st.integers(MIN_REPEATS, 12), after=DISTINCT)
+def test_a_loop_is_found_where_it_is(before, period, repeats, after):
+    unit = list(range(100_000, 100_000 + period))
+    found = find_loop([*before, *unit * repeats, *after])
+    if period * repeats < MIN_COVERED:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.start, found.period, found.covered) == (len(before), period, period * repeats)
+        assert found.repeats == repeats
+
+
+@given(st.lists(st.integers(0, 3), max_size=60))
+def test_what_is_found_is_a_loop_and_the_longest(ids):
+    def is_loop(start, end, period):
+        long_enough = end - start >= max(MIN_COVERED, MIN_REPEATS * period)
+        return long_enough and all(ids[i] == ids[i - period] for i in range(start + period, end))
+
+    found = find_loop(ids)
+    if found is not None:
+        assert is_loop(found.start, found.start + found.covered, found.period)
+    longer = (found.covered if found else 0) + 1
+    for period in range(1, len(ids) // MIN_REPEATS + 1):
+        for length in range(longer, len(ids) + 1):
+            assert not any(is_loop(start, start + length, period) for start in range(len(ids) - length + 1))
+
+
+@pytest.mark.parametrize("ids", [[], [5], [5, 5, 5], [1, 7, 7, 7, 7, 2], [5, 6, 5, 6, 5, 6], list(range(90)) * 2])
+def test_ordinary_repetition_is_no_loop(ids):
+    assert find_loop(ids) is None
+
+
+def test_a_half_repeated_end_belongs_to_the_loop():
+    found = find_loop([9, *[1, 2, 3] * 4, 1, 2])
+    assert found is not None
+    assert (found.start, found.period, found.covered, found.repeats) == (1, 3, 14, 4)
+
+
+def test_suspicion():
+    assert is_suspect(output([5] * 20))
+    assert is_suspect(output([5, 6, 7], finished=False))
+    assert not is_suspect(output([5, 6, 7]))
+    assert not is_suspect(output([5] * 20), source=[8] * 15), "the source does it too"
+    assert is_suspect(output([5] * 40), source=[8] * 15), "but not that much"
+
+
+LOOPING, CUT, GOOD = output([5] * 20, -0.1), output([5, 6, 7], -0.5, finished=False), output([5, 6], -3.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "replaced"),
+    [
+        (LOOPING, GOOD, True),
+        (CUT, GOOD, True),
+        (CUT, LOOPING, True),
+        (LOOPING, CUT, False),
+        (CUT, output([8, 9], -0.9, finished=False), False),
+        (CUT, output([8, 9], -0.2, finished=False), True),
+    ],
+)
+def test_the_better_attempt_is_kept(first, second, replaced):
+    results, again = [[GOOD], [first], [GOOD]], [[second]]
+    asked = []
+
+    def redo(sentences, n):
+        asked.append((sentences, n))
+        return again
+
+    resolved = resolve(results, [[], [], []], redo)
+    assert asked == [([1], RETRY_NGRAM)]
+    assert resolved[0] is results[0]
+    assert resolved[2] is results[2]
+    assert resolved[1] is (again[0] if replaced else results[1])
+    assert results[1] == [first], "the results given are not changed"
+
+
+def test_nothing_is_redone_without_suspicion():
+    def never(sentences, n):
+        raise AssertionError((sentences, n))
+
+    assert resolve([[GOOD], [GOOD]], [[1], [2]], never) == [[GOOD], [GOOD]]
+    assert resolve([], [], never) == []
+
+
+def test_engines_without_torch_can_use_it():
+    code = "import sys, jumok.search.loops; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

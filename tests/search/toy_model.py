@@ -1,0 +1,92 @@
+"""A model small enough to enumerate: for every sentence a random table of log-probabilities, by time and last token.
+
+Its cache remembers everything it was ever told and checks that search keeps its side of the protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from jumok.search.constraints import Constraints
+from jumok.search.hypothesis import Hypothesis
+from jumok.search.step import Step
+
+END, START = 0, 1  # in toy vocabularies; all other ids are words
+PLAIN = Constraints(banned=(START,), min_length=0, start=START, end=END)
+TOLERANCE = 1e-12  # tables are float64
+
+
+@dataclass
+class ToyCache:
+    sentences: Tensor  # [B]
+    rows_of: Tensor  # [N] the sentence of each row
+    history: Tensor  # [N, t]
+
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> ToyCache:
+        kept = self.sentences if sentences is None else self.sentences[sentences]
+        assert len(rows) % len(kept) == 0
+        rows_of = self.rows_of[rows]
+        assert rows_of.equal(kept.repeat_interleave(len(rows) // len(kept))), "rows are sentence-major"
+        assert sentences is None or len(sentences) < len(self.sentences), "sentences are given only when some leave"
+        return ToyCache(kept, rows_of, self.history[rows])
+
+
+class ToyModel:
+    """Tables [time, last token, next token] for each sentence; time beyond the table stays at its end."""
+
+    def __init__(self, tables: list[Tensor]) -> None:
+        self.tables = tables
+        self.steps = 0
+
+    @classmethod
+    def random(cls, seeds: list[int], vocabulary: int, times: int = 6, sharpness: float = 2.0) -> ToyModel:
+        def table(seed: int) -> Tensor:
+            generator = torch.Generator().manual_seed(seed)
+            scores = torch.randn(times, vocabulary, vocabulary, generator=generator, dtype=torch.float64) * sharpness
+            return scores.log_softmax(2)
+
+        return cls([table(seed) for seed in seeds])
+
+    def cache(self) -> ToyCache:
+        everyone = torch.arange(len(self.tables))
+        return ToyCache(everyone, everyone, torch.empty(len(everyone), 0, dtype=torch.long))
+
+    @property
+    def step(self) -> Step[ToyCache]:
+        def step(ids: Tensor, cache: ToyCache) -> tuple[Tensor, ToyCache]:
+            self.steps += 1
+            assert ids.shape == (len(cache.rows_of), 1)
+            history = torch.cat((cache.history, ids), 1)
+            assert (history[:, 0] == START).all()
+            rows = [self.log_probs(s, row) for s, row in zip(cache.rows_of.tolist(), history.tolist(), strict=True)]
+            return torch.stack(rows), ToyCache(cache.sentences, cache.rows_of, history)
+
+        return step
+
+    def log_probs(self, sentence: int, history: list[int]) -> Tensor:
+        table = self.tables[sentence]
+        return table[min(len(history), len(table)) - 1, history[-1]]
+
+    def of_output(self, sentence: int, ids: list[int]) -> list[float]:
+        """The log-probabilities of the tokens of an output and of its end."""
+        history = [START, *ids]
+        wanted = [*ids, END]
+        return [float(self.log_probs(sentence, history[: t + 1])[token]) for t, token in enumerate(wanted)]
+
+    def everything(self, sentence: int, longest: int, penalty: float) -> list[tuple[float, list[int]]]:
+        """(score, ids) of every possible output, best first."""
+        words = [token for token in range(self.tables[sentence].shape[2]) if token not in (END, START)]
+        outputs = [list(ids) for length in range(longest + 1) for ids in product(words, repeat=length)]
+        scored = [(sum(self.of_output(sentence, ids)) / (len(ids) + 1) ** penalty, ids) for ids in outputs]
+        return sorted(scored, key=lambda pair: -pair[0])
+
+
+def consistent(model: ToyModel, sentence: int, hypothesis: Hypothesis, penalty: float) -> bool:
+    """Whether a hypothesis says about itself what the model says about it."""
+    truth = model.of_output(sentence, hypothesis.ids)
+    close = all(abs(a - b) < TOLERANCE for a, b in zip(truth, hypothesis.log_probs, strict=True))
+    return close and abs(sum(truth) / len(truth) ** penalty - hypothesis.score) < TOLERANCE
