@@ -1,0 +1,45 @@
+"""What holds for every test: one thread, shapes checked at run time, the same examples in every run.
+
+This file imports no torch, so that a test may assert that something runs without it.
+"""
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Read by torch when it is first imported, here and in processes that tests start. With one thread sums are always taken
+# in the same order, and parallel test workers do not fight over the cores.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+# `stable` draws the same examples every time: a red build is the change's fault. New examples are looked for by
+# `pytest --hypothesis-profile=explore`. Neither may fail because the machine is busy.
+settings.register_profile(
+    "stable", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("stable"), derandomize=False, max_examples=500)
+settings.load_profile("stable")
+
+MODEL = Path(__file__).parent.parent / "src" / "jumok" / "model"
+
+# jaxtyping comes with the extra `train`; without it there is no model to check either.
+if find_spec("jaxtyping") is not None:
+    import jaxtyping
+
+    # Not config.py: it has no shapes, and what it says about wrong values is for users to read and for tests to check.
+    jaxtyping.install_import_hook(
+        [f"jumok.model.{file.stem}" for file in MODEL.glob("*.py") if file.stem not in ("__init__", "config")],
+        "beartype.beartype",
+    )
+
+
+@pytest.fixture
+def without_shape_checks() -> Iterator[None]:
+    """The model as users run it: without the run-time checks of shapes, which come before its own errors."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)

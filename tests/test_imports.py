@@ -1,0 +1,176 @@
+"""The rules of the source tree that no type checker knows: who may import whom, file sizes, docstrings, import time."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "jumok"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# A part imports only parts of lower levels, and `errors`. Parts of one level do not see each other.
+LEVELS = {
+    "model": 0,
+    "tokenizer": 0,
+    "errors": 0,
+    "files": 0,
+    "seeds": 0,
+    "bundle": 1,
+    "search": 2,
+    "data": 2,
+    "training": 3,
+    "lens": 3,
+    "engines": 3,
+    "evaluation": 3,
+    "serving": 4,
+    "recipes": 4,
+    "cli": 5,
+}
+MODEL_MAY_USE = {"torch", "numpy", "jaxtyping"}  # and the standard library
+
+
+def module_name(file: Path) -> str:
+    """jumok.model.masks for src/jumok/model/masks.py, jumok.model for its __init__.py."""
+    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[tuple[str, int]]:
+    """Every module that is imported, with its line: at the top, inside functions, for types only, or by name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            above = module.split(".")[: len(module.split(".")) - node.level + is_package] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            if base == "jumok":  # `from jumok import model` imports a part, `from jumok import __version__` does not
+                yield from (
+                    (f"jumok.{alias.name}" if alias.name in LEVELS else base, node.lineno) for alias in node.names
+                )
+            else:
+                yield base, node.lineno
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from ((str(name.value), node.lineno) for name in node.args[:1] if isinstance(name, ast.Constant))
+
+
+def part_of(module: str) -> str:
+    """The part of Jumok a module belongs to: `data` for jumok.data.lines; nothing for jumok itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def breaches(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Every import of `source` that goes up or sideways, and every foreign package the model should not know."""
+    importer, found = part_of(module), []
+    if importer and importer not in LEVELS:
+        return [f"{module}: has no level. Give it one in the table."]
+    for imported, line in imports(source, module, is_package):
+        package, part = imported.split(".")[0], part_of(imported)
+        if package != "jumok":
+            if importer == "model" and package not in MODEL_MAY_USE | sys.stdlib_module_names:
+                found.append(f"{module}:{line} imports {package}, which the model must not know")
+        elif part in ("", importer, "errors") or not importer:
+            continue  # the package itself, a file of the same part, the errors; and jumok/__init__.py sees everything
+        elif LEVELS.get(part, 99) >= LEVELS[importer]:
+            found.append(f"{module}:{line} imports {imported}, which is not below it")
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_imports_go_downwards(file: Path) -> None:
+    assert not breaches(file.read_text(encoding="utf-8"), module_name(file), file.name == "__init__.py")
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("jumok.data.lines", "import jumok.training.trainer"),  # upwards
+        ("jumok.data.lines", "from jumok.search.beam import beam"),  # sideways
+        ("jumok.data.lines", "from jumok import cli"),  # through the package
+        ("jumok.data.lines", "def late():\n    from jumok.recipes import train"),  # inside a function
+        ("jumok.data.lines", "if TYPE_CHECKING:\n    from jumok.engines import engine"),  # for types only
+        ("jumok.data.lines", "from ..training import trainer"),  # relative
+        ("jumok.data.lines", "from .. import cli"),
+        ("jumok.data.lines", "importlib.import_module('jumok.cli')"),  # by name
+        ("jumok.bundle", "import jumok.data"),
+        ("jumok.tokenizer", "from jumok.model.masks import PAD"),  # level 0 sees errors only
+        ("jumok.model.masks", "from jumok.seeds import derive_seed"),
+        ("jumok.model.masks", "import safetensors"),
+        ("jumok.model.masks", "def late():\n    import sacrebleu.metrics"),
+        ("jumok.lens.trace", "from jumok.unheard_of import x"),
+        ("jumok.unheard_of", "import json"),
+    ],
+)
+def test_the_checker_sees_a_breach(module: str, source: str) -> None:
+    assert len(breaches(source, module)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("jumok.cli.train", "from jumok.recipes import train\nfrom jumok.data import lines\nimport typer"),
+        (
+            "jumok.model.masks",
+            "import torch\nfrom numpy import array\nimport math\nfrom jumok.errors import ShapeError",
+        ),
+        ("jumok.model.masks", "from jumok.model.attention import Attend\nfrom .cache import KeyValues"),
+        ("jumok.data.lines", "import numpy\nfrom jumok import __version__\nfrom jumok.tokenizer import PAD"),
+        ("jumok", "def __getattr__(name):\n    from jumok.recipes import train"),
+    ],
+)
+def test_the_checker_allows_what_is_allowed(module: str, source: str) -> None:
+    assert not breaches(source, module)
+
+
+def test_relative_imports_are_resolved() -> None:
+    assert [name for name, _ in imports("from . import cache", "jumok.model", is_package=True)] == ["jumok.model"]
+    assert [name for name, _ in imports("from .cache import x", "jumok.model.masks", False)] == ["jumok.model.cache"]
+
+
+def test_importing_jumok_is_quick_and_brings_no_torch() -> None:
+    program = (
+        "import sys, time; start = time.perf_counter(); import jumok; seconds = time.perf_counter() - start; "
+        "print(seconds, *(name for name in ('torch', 'jaxtyping', 'numpy') if name in sys.modules))"
+    )
+    seconds = []
+    for _ in range(5):  # the quickest counts: a busy machine only ever adds
+        run = subprocess.run(
+            [sys.executable, "-c", program], cwd=SOURCE.parent, capture_output=True, text=True, check=True
+        )
+        first, *heavy = run.stdout.split()
+        assert not heavy
+        seconds.append(float(first))
+    assert min(seconds) < 0.1
+
+
+def test_model_config_needs_no_torch() -> None:
+    program = "import sys; import jumok.model.config; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], cwd=SOURCE.parent, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.parent.name == "model"], ids=module_name)
+def test_a_model_file_has_at_most_250_lines(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 250
+
+
+def undocumented(source: str) -> list[str]:
+    """Public classes and functions without a docstring. Methods may speak through their class."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    public = [node for node in ast.parse(source).body if isinstance(node, kinds) and not node.name.startswith("_")]
+    return [node.name for node in public if not ast.get_docstring(node)]
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_public_names_have_docstrings(file: Path) -> None:
+    source = file.read_text(encoding="utf-8")
+    assert not source.strip() or ast.get_docstring(ast.parse(source))
+    assert not undocumented(source)
+
+
+def test_a_missing_docstring_is_seen() -> None:
+    source = "class A:\n    def b(self): ...\nclass C:\n    '''Yes.'''\ndef _d(): ...\ndef e(): ...\nasync def f(): ..."
+    assert undocumented(source) == ["A", "e", "f"]
