@@ -1,0 +1,202 @@
+"""Files, plain or compressed, → lines of bytes. Memory stays bounded whatever the file holds.
+
+Only the byte `\\n` ends a line: U+2028, U+0085, form feeds and the like stay inside. One `\\r` before it and a
+byte-order mark at the start of the file are removed; nothing else is changed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+
+import zstandard
+
+from jumok.errors import InputError
+
+STANDARD_INPUT = "-"
+COMPRESSIONS = (".gz", ".xz", ".zst")
+MAX_LINE_BYTES = 1_000_000
+_CHUNK_BYTES = 1 << 18
+_BOM = b"\xef\xbb\xbf"
+
+# Files that are given by mistake often enough to be called by their name.
+_SIGNATURES = {
+    b"\x89PNG": "is a PNG image, not text.",
+    b"\xff\xd8\xff": "is a JPEG image, not text.",
+    b"%PDF-": "is a PDF document; save its text as UTF-8 first.",
+    b"PK\x03\x04": "is a ZIP archive (as .docx and .xlsx are); save its text as UTF-8 first.",
+    b"\x1f\x8b": "is compressed by gzip; give it a name that ends in .gz.",
+    b"\xfd7zXZ\0": "is compressed by xz; give it a name that ends in .xz.",
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd; give it a name that ends in .zst.",
+    b"\xff\xfe": "is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
+    b"\xfe\xff": "is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
+}
+_UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
+_SNIFFED_BYTES = 1 << 16
+_SNIFF_AT_LEAST = 256  # characters; a share of fewer says nothing
+_UNREADABLE_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Stands where a text should be, and says why there is none."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong(Damage):
+    """A line over the limit. Its quotes are counted, for a CSV field may open or close in it."""
+
+    reason: str = f"line longer than {MAX_LINE_BYTES:,} bytes"
+    quotes: int = 0
+
+
+EMPTY = Damage("empty side")
+NOT_UNICODE = Damage("not valid UTF-8")
+HAS_NUL = Damage("NUL character")
+NO_TEXTS = Damage("no text for both sides")
+
+Side: TypeAlias = bytes | str | Damage
+Record: TypeAlias = tuple[int, Side, Side]  # the line where it begins, source, target
+
+
+def display_name(path: str | Path) -> str:
+    """What messages call the file."""
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
+def without_compression(path: str | Path) -> Path:
+    """`a.tsv.gz` → `a.tsv`."""
+    path = Path(path)
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+
+
+def byte_lines(path: str | Path) -> Iterator[bytes | TooLong]:
+    """The lines of a file, without their ends; a line over the limit is passed over and stands as `TooLong`."""
+    lines = _split(path)
+    first = next(lines, None)
+    if first is not None:
+        yield first.removeprefix(_BOM) if isinstance(first, bytes) else first
+        yield from lines
+
+
+def byte_chunks(path: str | Path) -> Iterator[bytes]:
+    """The decompressed bytes of a file, at most 256 kB at a time. What keeps it from being read is an InputError."""
+    name = display_name(path)
+    try:
+        yield from _decompressed(path)
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise InputError(
+            f"{name}: damaged, cut off, or not what its name says ({error}). Get the file anew."
+        ) from error
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file.") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: a directory; give a file.") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror or error}.") from error
+
+
+def text_of(side: Side) -> str | Damage:
+    """The text of a line or a field, or what is wrong with it."""
+    if isinstance(side, Damage):
+        return side
+    try:
+        if isinstance(side, bytes):
+            text = side.decode()
+        else:
+            text = side
+            text.encode()  # JSON and CSV can carry lone surrogates, which are no text
+    except UnicodeError:
+        return NOT_UNICODE
+    if "\0" in text:
+        return HAS_NUL
+    return text if text and not text.isspace() else EMPTY
+
+
+def _split(path: str | Path) -> Iterator[bytes | TooLong]:
+    pending = b""  # a line that has not ended yet
+    skipped: TooLong | None = None  # what is known of it once it is over the limit
+    for position, chunk in enumerate(byte_chunks(path)):
+        if position == 0:
+            _refuse_binary(display_name(path), chunk)
+        lines = chunk.split(b"\n")
+        lines[0] = pending + lines[0]
+        if len(lines[0]) > MAX_LINE_BYTES or skipped:  # only the first can be that long: chunks are smaller
+            skipped = TooLong(quotes=lines[0].count(b'"') + (skipped.quotes if skipped else 0))
+            lines[0] = b""
+        pending = lines.pop()
+        if not lines:
+            continue
+        if skipped:
+            yield skipped
+            skipped = None
+            del lines[0]
+        yield from _without_carriage_returns(lines, chunk)
+    if skipped or pending:
+        yield skipped or pending.removesuffix(b"\r")
+
+
+def _without_carriage_returns(lines: list[bytes], chunk: bytes) -> list[bytes]:
+    if b"\r\n" in chunk:
+        return [line.removesuffix(b"\r") for line in lines]
+    if lines:  # the "\r" may have been the last byte of the chunk before
+        lines[0] = lines[0].removesuffix(b"\r")
+    return lines
+
+
+def _refuse_binary(name: str, head: bytes) -> None:
+    for signature, verdict in _SIGNATURES.items():
+        if head.startswith(signature):
+            raise InputError(f"{name} {verdict}")
+    text = head[:_SNIFFED_BYTES].decode("utf-8", "replace")
+    if len(text) >= _SNIFF_AT_LEAST and len(_UNREADABLE.findall(text)) > _UNREADABLE_SHARE * len(text):
+        raise InputError(
+            f"{name} is not UTF-8 text. If it is text in another encoding, convert it first, "
+            "for example: iconv -f EUC-KR -t UTF-8"
+        )
+
+
+def _decompressed(path: str | Path) -> Iterator[bytes]:
+    if str(path) == STANDARD_INPUT:
+        # read1 hands over what is there: a pipe's lines are seen as they are written.
+        waiting = cast(BufferedReader, sys.stdin.buffer)
+        yield from iter(lambda: waiting.read1(_CHUNK_BYTES), b"")
+        return
+    suffix = Path(path).suffix.lower()
+    with open(path, "rb") as file:
+        if suffix == ".zst":
+            yield from _zstd_chunks(file)
+        elif suffix == ".gz":
+            with gzip.open(file) as stream:
+                yield from iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        elif suffix == ".xz":
+            with lzma.open(file) as stream:
+                yield from iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        else:
+            yield from iter(lambda: file.read1(_CHUNK_BYTES), b"")
+
+
+def _zstd_chunks(file: BinaryIO) -> Iterator[bytes]:
+    """zstandard's own reader ends without a word where a file is cut off, and after the first of several frames."""
+    frame: zstandard.ZstdDecompressionObj | None = None
+    while piece := file.read(256):  # small, since each byte can unfold to 32 kB
+        while piece:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            text = frame.decompress(piece)
+            for start in range(0, len(text), _CHUNK_BYTES):
+                yield text[start : start + _CHUNK_BYTES]
+            piece = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise EOFError("the file ends in the middle")
