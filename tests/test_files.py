@@ -242,7 +242,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.dictionaries(TEXT, VALUES, max_size=3))
 def test_json_reads_back_equal(value: dict[str, object]) -> None:
     for indent in (None, 1):

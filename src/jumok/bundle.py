@@ -1,0 +1,234 @@
+"""The bundle: a model as one directory that can be copied, checked and opened anywhere, and that can run no code.
+
+    config.json  weights.safetensors  tokenizer.model  card.json  MANIFEST.json
+
+Other files and folders (a README, an export) may lie in it; they are not part of the bundle and are never read here.
+Neither writing nor reading imports torch: weights are float32 NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.numpy
+
+from jumok.errors import BundleError
+from jumok.files import (
+    MANIFEST,
+    MAX_JSON_BYTES,
+    REAL_FILES,
+    FileRecord,
+    FileSystem,
+    UnreadableError,
+    format_json,
+    make_directory_durably,
+    open_verified,
+    parse_json_object,
+    read_manifest,
+    read_verified,
+    remove,
+    set_aside,
+    verify_directory,
+    write_directory_durably,
+)
+
+CONFIG, WEIGHTS, TOKENIZER, CARD = "config.json", "weights.safetensors", "tokenizer.model", "card.json"
+
+_MAX_TOKENIZER_BYTES = 64 << 20
+_MAX_WEIGHTS_BYTES = 16 << 30  # 20 times the paper's big model
+_MAX_DIMENSIONS = 8
+_ATTEMPTS = 10
+
+Weights = Mapping[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A verified model directory. It stays readable when a training replaces the directory by a better one."""
+
+    path: Path
+    config: dict[str, Any]
+    card: dict[str, Any]
+    tokenizer_bytes: bytes
+    _weights_file: BufferedReader = field(repr=False)
+    _weights_record: FileRecord = field(repr=False)
+
+    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """The tensors by name, read anew at each call; the bytes they are made of are compared with the manifest."""
+        where = self.path / WEIGHTS
+        self._weights_file.seek(0)
+        data = self._weights_file.read(self._weights_record.size)
+        if hashlib.sha256(data).hexdigest() != self._weights_record.sha256:
+            raise BundleError(f"{where}: was changed since it was opened. Load the model again.")
+        return _parse_weights(data, where)
+
+
+def save_bundle(
+    path: Path,
+    *,
+    config: Mapping[str, Any],
+    weights: Weights,
+    tokenizer: bytes,
+    card: Mapping[str, Any],
+    fs: FileSystem = REAL_FILES,
+) -> None:
+    """Write or replace the bundle at `path`: at every instant `load_bundle(path)` finds the old one or the new."""
+    if path.exists() and not (path / MANIFEST).is_file():
+        raise BundleError(f"{path}: exists and is not a model directory. Choose another place or move it away.")
+    make_directory_durably(fs, path.parent)
+    finish_replacement(path, fs=fs)
+    files: dict[str, bytes | Callable[[], bytes]] = {
+        CONFIG: format_json(config),
+        WEIGHTS: lambda: _format_weights(weights),
+        TOKENIZER: tokenizer,
+        CARD: format_json(card),
+    }
+    size = sum(array.nbytes for array in weights.values()) + len(tokenizer)
+    write_directory_durably(fs, _successor(path), files, bytes_needed=size)
+    finish_replacement(path, fs=fs)
+
+
+def finish_replacement(path: Path, *, fs: FileSystem = REAL_FILES) -> None:
+    """Put the successor of `path` in its place if there is one, as after a crash; only the one who writes may do so.
+
+    No system call that works everywhere replaces a directory at once. A symbolic link can be replaced, but `cp -r`
+    would copy the link instead of the model. So the new bundle first stands, whole, beside the old under a name of its
+    own: from then on it counts. Between the two renames that follow nothing is called `path`, and `load_bundle` takes
+    the successor; a crash there is repaired by calling this again.
+    """
+    successor = _successor(path)
+    if not successor.exists():
+        return
+    try:
+        verify_directory(successor)
+    except UnreadableError:  # the disk lost what it had promised to keep: the old one stays
+        remove(fs, set_aside(fs, successor))
+        return
+    old = set_aside(fs, path) if path.exists() else None
+    try:
+        fs.rename(successor, path)
+        fs.sync_directory(path.parent)
+    except OSError as error:
+        raise BundleError(f"{path}: the model cannot be renamed from {successor} ({error.strerror}).") from error
+    if old is not None:
+        remove(fs, old)
+
+
+def load_bundle(path: Path) -> Bundle:
+    """Open and verify a bundle, or the bundle `model` of a run directory."""
+    for _ in range(_ATTEMPTS):
+        directory = _find_bundle(path)
+        before = _identity(directory)
+        try:
+            return _read_bundle(directory)
+        except UnreadableError as error:
+            # A training may have replaced it while it was read: what was read belongs to two bundles. Read again.
+            if before and _identity(directory) == before:
+                advice = error.advice or "Copy the whole model directory again, or train it again."
+                raise BundleError(f"{error.problem} {advice}") from error
+    raise BundleError(f"{path}: is being replaced all the time. Copy the model elsewhere and load the copy.")
+
+
+def _successor(path: Path) -> Path:
+    return path.parent / f".next-{path.name}"
+
+
+def _find_bundle(path: Path) -> Path:
+    path = Path(os.path.abspath(path))  # gives "." and "run/.." a name, which the successor needs
+    for place in (path, path / "model"):
+        # The successor may take its place between the first look and the second, hence the third.
+        for candidate in (place, _successor(place), place):
+            if os.path.lexists(candidate / MANIFEST):
+                return candidate
+    if not path.exists():
+        raise BundleError(f"{path}: no such model directory. Check the path given with -m.")
+    if not path.is_dir():
+        raise BundleError(f"{path}: is a file; a model is a directory. Give the directory that holds {WEIGHTS}.")
+    if (path / "run.json").exists():
+        raise BundleError(f"{path}: this run has no model yet; it gets one at its first validation. Try again later.")
+    raise BundleError(
+        f"{path}: is not a model directory, {MANIFEST} is missing. Give a directory written by jumok train."
+    )
+
+
+def _identity(directory: Path) -> tuple[int, ...]:
+    """Changes when another directory takes the name; empty if there is none."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
+def _read_bundle(directory: Path) -> Bundle:
+    records = read_manifest(directory)
+    for name in (CONFIG, WEIGHTS, TOKENIZER, CARD):
+        if name not in records:
+            raise UnreadableError(directory / MANIFEST, f"does not list {name}")
+    config = _read_json(directory / CONFIG, records[CONFIG])
+    card = _read_json(directory / CARD, records[CARD])
+    tokenizer = read_verified(directory / TOKENIZER, records[TOKENIZER], _MAX_TOKENIZER_BYTES)
+    where, record = directory / WEIGHTS, records[WEIGHTS]
+    if record.size > _MAX_WEIGHTS_BYTES:
+        raise UnreadableError(
+            where, f"is said to have {record.size:,} bytes, at most {_MAX_WEIGHTS_BYTES:,} make sense"
+        )
+    file = open_verified(where, record)
+    bundle = Bundle(directory, config, card, tokenizer, file, record)
+    weakref.finalize(bundle, file.close)
+    return bundle
+
+
+def _read_json(path: Path, record: FileRecord) -> dict[str, Any]:
+    return parse_json_object(read_verified(path, record, MAX_JSON_BYTES), path)
+
+
+def _format_weights(weights: Weights) -> bytes:
+    for name, array in weights.items():
+        if array.dtype != np.float32:
+            raise TypeError(f"weight {name} is {array.dtype}, a bundle holds float32")
+        if array.size == 0:
+            raise ValueError(f"weight {name} is empty (shape {array.shape})")
+    # safetensors writes the memory from the first element on, whatever the strides: it must be in order.
+    return safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in weights.items()})
+
+
+def _parse_weights(data: bytes, where: Path) -> dict[str, npt.NDArray[np.float32]]:
+    try:
+        _check_header(data, where)
+        return safetensors.numpy.load(data)
+    except (UnreadableError, safetensors.SafetensorError, ValueError, KeyError) as error:
+        advice = "Copy the whole model directory again; do not use it if you do not know where it is from."
+        raise BundleError(f"{where}: is not a valid safetensors file of float32 tensors ({error}). {advice}") from error
+
+
+def _check_header(data: bytes, where: Path) -> None:
+    """What the library does not refuse by itself: a huge header, a tensor named twice, absurd shapes, other types."""
+    length = int.from_bytes(data[:8], "little")
+    if length > min(MAX_JSON_BYTES, len(data) - 8):
+        raise UnreadableError(where, f"its header is said to have {length:,} bytes")
+    header = parse_json_object(data[8 : 8 + length], where)
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or entry.get("dtype") != "F32":
+            raise UnreadableError(where, f"tensor {name[:80]!r} is not float32")
+        shape = entry.get("shape")
+        if (
+            not isinstance(shape, list)
+            or len(shape) > _MAX_DIMENSIONS
+            or not all(type(n) is int and n > 0 for n in shape)
+        ):
+            raise UnreadableError(where, f"tensor {name[:80]!r} has an impossible shape")
+        if 4 * math.prod(shape) > len(data):
+            raise UnreadableError(where, f"tensor {name[:80]!r} is larger than the file")
