@@ -1,0 +1,153 @@
+"""One training step (forward, backward, update) of Jumok's model against the same sizes built from torch.nn.Transformer.
+
+    python benchmarks/training_step.py            # tiny and base; rewrites benchmarks/training_step.md
+
+Both see the same batches of 4,096 source and 4,096 target tokens in sentences of 16, the same loss and the same
+optimizer. Contenders alternate, so that a noisy machine disturbs both; the ratio is taken round by round. Memory is the
+peak of a process of its own that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import describe_machine
+from torch import Tensor, nn
+
+from jumok.model.config import ModelConfig, preset
+from jumok.model.positions import sinusoids
+from jumok.model.translator import Translator
+
+VOCABULARY, SENTENCES, LENGTH = 8_000, 256, 16
+CONTENDERS = ("torch.nn.Transformer", "jumok")
+
+
+class TorchTransformer(nn.Module):
+    """The same sizes from PyTorch's own parts: nn.Transformer between a scaled, tied embedding."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocabulary, config.d_model)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.transformer = nn.Transformer(
+            config.d_model,
+            config.heads,
+            config.encoder_layers,
+            config.decoder_layers,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.scale = math.sqrt(config.d_model)
+        self.register_buffer("positions", sinusoids(LENGTH, config.d_model))
+        self.register_buffer("causal", nn.Transformer.generate_square_subsequent_mask(LENGTH))
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.dropout(self.embedding(ids) * self.scale + self.positions)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        states = self.transformer(
+            self.embed(source), self.embed(target), tgt_mask=self.causal, tgt_is_causal=True
+        )
+        return nn.functional.linear(states, self.embedding.weight)
+
+
+class Training:
+    """A model, its optimizer and one fixed batch."""
+
+    def __init__(self, contender: str, config: ModelConfig) -> None:
+        torch.manual_seed(0)
+        self.model = TorchTransformer(config) if contender == CONTENDERS[0] else Translator(config)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.source, self.target, self.answer = torch.randint(4, VOCABULARY, (3, SENTENCES, LENGTH))
+
+    def step(self) -> float:
+        """Seconds one step took."""
+        started = time.perf_counter()
+        logits = self.model(self.source, self.target)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), self.answer.flatten(), label_smoothing=0.1)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return time.perf_counter() - started
+
+
+def peak_memory(contender: str, size: str) -> float:
+    """Megabytes at the peak of a process that makes three steps."""
+    command = [sys.executable, __file__, "--memory-of", contender, "--sizes", size]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(json.loads(output))
+
+
+def compare(size: str, rounds: int) -> dict[str, Any]:
+    """Median seconds of each contender and how many times faster Jumok was, round by round."""
+    config = preset(size, vocabulary=VOCABULARY)
+    trainings = {name: Training(name, config) for name in CONTENDERS}
+    for training in trainings.values():
+        training.step()
+    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for number in range(rounds):
+        for name in CONTENDERS if number % 2 else reversed(CONTENDERS):
+            seconds[name].append(trainings[name].step())
+    ratios = sorted(torch_s / jumok_s for torch_s, jumok_s in zip(*seconds.values(), strict=True))
+    return {
+        "size": size,
+        "seconds": {name: statistics.median(times) for name, times in seconds.items()},
+        "ratio": statistics.median(ratios),
+        "quartiles": (ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]),
+        "memory": {name: peak_memory(name, size) for name in CONTENDERS},
+    }
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """The results as a Markdown page."""
+    lines = [
+        "# One training step against torch.nn.Transformer",
+        "",
+        f"{SENTENCES * LENGTH:,} target tokens a batch, sentences of {LENGTH}, vocabulary {VOCABULARY:,}, float32, fused Adam, the same "
+        "loss for both.",
+        "`make bench` (`python benchmarks/training_step.py`) gives this page. " + describe_machine(),
+        "",
+        "| size | torch.nn.Transformer | jumok | faster by (median; middle half of rounds) | peak memory, torch / jumok |",
+        "|---|---|---|---|---|",
+    ]
+    for result in results:
+        seconds, memory, (low, high) = result["seconds"], result["memory"], result["quartiles"]
+        lines.append(
+            f"| `{result['size']}` | {seconds[CONTENDERS[0]] * 1e3:.0f} ms | {seconds['jumok'] * 1e3:.0f} ms "
+            f"| **{result['ratio']:.2f}×** ({low:.2f}–{high:.2f}) "
+            f"| {memory[CONTENDERS[0]]:,.0f} MB / {memory['jumok']:,.0f} MB |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", nargs="+", default=["tiny", "base"])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--memory-of", choices=CONTENDERS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory_of:
+        training = Training(arguments.memory_of, preset(arguments.sizes[0], vocabulary=VOCABULARY))
+        for _ in range(3):
+            training.step()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    page = table([compare(size, arguments.rounds) for size in arguments.sizes])
+    print(page)
+    Path(__file__).with_suffix(".md").write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""The mean of several checkpoints' weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from jumok.training.checkpoint import load_group
+
+
+def average_checkpoints(directory: Path, steps: Sequence[int]) -> dict[str, Tensor] | None:
+    """The mean weights over those of `steps` whose checkpoints are there and whole; None if that is fewer than two.
+
+    Summed in float64, one checkpoint in memory at a time: the result does not depend on their number or order.
+    """
+    total: dict[str, Tensor] = {}
+    found: dict[str, Tensor] = {}
+    count = 0
+    for step in sorted(steps):
+        weights = load_group(directory, step, "model")
+        if weights is None:
+            continue
+        count, found = count + 1, weights
+        for name, weight in weights.items():
+            total[name] = weight.double() if name not in total else total[name].add_(weight)
+    if count < 2:
+        return None
+    return {name: (mean / count).to(found[name].dtype) for name, mean in total.items()}

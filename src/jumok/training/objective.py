@@ -1,0 +1,86 @@
+"""The loss: cross-entropy with label smoothing over real positions, in one pass over the vocabulary-wide logits.
+
+The usual way makes logits [N, V] for the whole batch, reads them for the loss, reads them again for its gradient, and
+once more for the smoothing: for a small model half of all time. Here a block of rows is made, turned into probabilities
+in place, used at once for both gradients while it is still in the processor's cache, and forgotten. Axes: N positions,
+D d_model, V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from jumok.errors import ConfigError
+
+BLOCK_NUMBERS = 2**22  # logits made at a time: 16 MB, so that a block stays in a large cache
+_SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability loses digits
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """Σ over rows of -Σ_v q(v) log softmax(states · weightᵀ)(v), where q is 1 - ε on the answer and ε/V everywhere.
+
+    The smoothing never touches the big matrix: Σ_v logit(v) is states · Σ_v weight(v), and its gradients are that
+    vector and the sum of the states.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, weight: Tensor, answers: Tensor, smoothing: float) -> Tensor:
+        vocabulary = len(weight)
+        rows = max(1, BLOCK_NUMBERS // vocabulary)
+        sure, spread = 1 - smoothing, smoothing / vocabulary
+        weight_sum = weight.sum(0)
+        states_gradient = torch.empty_like(states)
+        weight_gradient = torch.zeros_like(weight)
+        block = states.new_empty(min(rows, len(states)), vocabulary)
+        loss = states.new_zeros((), dtype=torch.float64)
+        for start in range(0, len(states), rows):
+            part, answer = states[start : start + rows], answers[start : start + rows]
+            logits = torch.mm(part, weight.t(), out=block[: len(part)])
+            right, normaliser = _softmax_in_place(logits, answer)
+            loss += (normaliser - sure * right - spread * (part @ weight_sum)).sum(dtype=torch.float64)
+            logits[torch.arange(len(part)), answer] -= sure  # now the gradient of the logits, but for the smoothing
+            torch.mm(logits, weight, out=states_gradient[start : start + rows])
+            weight_gradient.addmm_(logits.t(), part)
+        states_gradient -= spread * weight_sum
+        weight_gradient -= spread * states.sum(0)
+        ctx.save_for_backward(states_gradient, weight_gradient)
+        return loss.to(states.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        states_gradient, weight_gradient = ctx.saved_tensors
+        return states_gradient * gradient, weight_gradient * gradient, None, None
+
+
+def _softmax_in_place(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+    """Turns logits into probabilities; returns the answer's logit and log Σ exp of each row."""
+    right = logits.gather(1, answers[:, None])[:, 0]
+    probabilities = torch.softmax(logits, -1)
+    right_probability = probabilities.gather(1, answers[:, None])[:, 0]
+    normaliser = right - right_probability.log()
+    unlikely = right_probability < _SAFE_PROBABILITY
+    if bool(unlikely.any()):
+        normaliser[unlikely] = logits[unlikely].logsumexp(-1)
+    logits.copy_(probabilities)
+    return right, normaliser
+
+
+def smoothed_cross_entropy(
+    states: Float[Tensor, "N D"],
+    weight: Float[Tensor, "V D"],
+    answers: Int[Tensor, " N"],
+    smoothing: float,
+    pad: int = 0,
+) -> Float[Tensor, ""]:
+    """The sum of the loss over all rows whose answer is not `pad`. Divide by their number for the mean."""
+    if not 0 <= smoothing < 1:
+        raise ConfigError(f"label smoothing {smoothing} must be at least 0 and below 1.")
+    real = answers != pad
+    if not bool(real.all()):
+        states, answers = states[real], answers[real]
+    loss: Tensor = _SmoothedCrossEntropy.apply(states, weight, answers, smoothing)  # type: ignore[no-untyped-call]
+    return loss

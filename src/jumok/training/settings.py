@@ -1,0 +1,176 @@
+"""Every setting of a training, with its dotted name: the same in `--set`, in a TOML file and in run.json.
+
+A setting that is None is chosen by `auto` from the corpus and the machine, and printed with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from jumok.errors import ConfigError, did_you_mean
+from jumok.training.schedule import SCHEDULES
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class TokenizerSettings(_Section):
+    """Subwords."""
+
+    size: int | None = Field(default=None, ge=300, description="pieces in the joint vocabulary")
+    sampling: float = Field(
+        default=0.0, ge=0, le=1, description="subword sampling while training; 0 is off, 0.1 is usual"
+    )
+
+
+class BatchSettings(_Section):
+    """How many tokens are learned from at once."""
+
+    tokens: int | None = Field(default=None, ge=1, description="target tokens in a batch, padding included")
+    accumulate: int = Field(default=1, ge=1, description="batches in one update")
+
+
+class OptimizerSettings(_Section):
+    """Adam, with the paper's moments."""
+
+    lr: float | None = Field(default=None, gt=0, description="peak learning rate")
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.98, ge=0, lt=1)
+    epsilon: float = Field(default=1e-9, gt=0)
+    clip: float = Field(default=1.0, gt=0, description="largest gradient norm")
+
+
+class LossSettings(_Section):
+    """Cross-entropy."""
+
+    smoothing: float = Field(default=0.1, ge=0, lt=1, description="label smoothing")
+
+
+class ScheduleSettings(_Section):
+    """The learning rate over time."""
+
+    name: str | None = Field(default=None, description=" | ".join(SCHEDULES))
+    warmup: int | None = Field(default=None, ge=1, description="steps until the peak")
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str | None) -> str | None:
+        if name is not None and name not in SCHEDULES:
+            raise ValueError(f'Unknown schedule "{name}".{did_you_mean(name, SCHEDULES)}')
+        return name
+
+
+class StopSettings(_Section):
+    """When the training ends; the first that is reached. Exactly one of the three lengths is given."""
+
+    steps: int | None = Field(default=None, ge=1)
+    epochs: float | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0)
+    patience: int | None = Field(default=None, ge=1, description="validations without a better score")
+
+
+class CheckpointSettings(_Section):
+    """What is kept on disk."""
+
+    every: int | None = Field(default=None, ge=1, description="steps; there is also one after every validation")
+    average: int = Field(default=4, ge=1, description="checkpoints averaged at the end; 1 is none")
+
+
+class ValidateSettings(_Section):
+    """Measuring on sentences that are not learned from."""
+
+    every: int | None = Field(default=None, ge=1, description="steps")
+    sentences: int = Field(default=1000, ge=1, description="at most this many are translated")
+
+
+class LogSettings(_Section):
+    """log.jsonl."""
+
+    every: int = Field(default=50, ge=1, description="steps")
+
+
+class Settings(_Section):
+    """All of them. `model` holds fields of ModelConfig that differ from the preset's."""
+
+    seed: int = Field(default=1, ge=0)
+    preset: str = "auto"
+    model: dict[str, Any] = Field(default_factory=dict)
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    batch: BatchSettings = BatchSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    loss: LossSettings = LossSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    stop: StopSettings = StopSettings()
+    checkpoint: CheckpointSettings = CheckpointSettings()
+    validation: ValidateSettings = Field(default=ValidateSettings(), alias="validate")  # pydantic owns the name
+    log: LogSettings = LogSettings()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from nested values. A wrong one is named with its dotted name and what would be right."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ConfigError(_explain(error.errors()[0])) from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested values, ready for JSON."""
+        return self.model_dump(by_alias=True)
+
+    def changed(self, dotted: Mapping[str, Any]) -> Self:
+        """A copy with some settings changed, given by dotted name."""
+        values = self.to_dict()
+        for name, value in dotted.items():
+            section = values
+            *path, last = name.split(".")
+            for part in path:
+                if not isinstance(section.setdefault(part, {}), dict):
+                    raise ConfigError(f'Unknown setting "{name}": "{part}" has no parts.')
+                section = section[part]
+            section[last] = value
+        return self.from_dict(values)
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """`["batch.tokens=1024", "model.norm=pre"]` to names and values. A value is JSON where it can be, else text."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name:
+            raise ConfigError(
+                f'"{assignment}" is not a setting. Write it as name=value, for example --set batch.tokens=2048.'
+            )
+        try:
+            values[name.strip()] = json.loads(text)
+        except ValueError:
+            values[name.strip()] = text
+    return values
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The nested values of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from error
+
+
+def _explain(error: Any) -> str:
+    name = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        section: Any = Settings
+        for part in error["loc"][:-1]:
+            section = section.model_fields["validation" if part == "validate" else part].annotation
+        fields = [field.alias or plain for plain, field in section.model_fields.items()]
+        known = [".".join((*map(str, error["loc"][:-1]), field)) for field in fields]
+        return f'Unknown setting "{name}".{did_you_mean(name, known)}'
+    return f"{name}={error['input']!r} cannot be used: {error['msg'].removeprefix('Value error, ').rstrip('.')}."
