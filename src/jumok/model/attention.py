@@ -91,6 +91,8 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if heads < 1:
+            raise ConfigError(f"heads={heads} must be at least 1.")
         if d_model % heads and (d_k is None or d_v is None):
             raise ConfigError(
                 f"d_model={d_model} cannot be split into {heads} heads. Use a multiple of {heads}, or set d_k and d_v."
@@ -119,8 +121,11 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Self-attention of `x`, or what `x` takes from `memory`."""
-        if (memory is None) != (self.d_memory is None):
-            raise ShapeError("Self-attention takes no memory, and attention built with d_memory needs one.")
+        if (memory is None) != (self.d_memory is None) or isinstance(memory, tuple) != isinstance(self.d_memory, tuple):
+            raise ShapeError(
+                f"Attention built with d_memory={self.d_memory} needs that for memory: "
+                "None for self-attention, a tensor for one width, a pair (keys, values) for two."
+            )
         if memory is None:
             return self.extend(x, None, mask)[0]
         return self.look_up(x, self.remember(memory), mask)
@@ -149,8 +154,12 @@ class MultiHeadAttention(nn.Module):
 
         Queries do not see each other, so the hypotheses of a sentence are simply more queries on the same keys.
         """
-        sentences = memory.keys.shape[0]
-        together = x.reshape(sentences, -1, x.shape[-1])
+        rows, sentences = x.shape[0], memory.keys.shape[0]
+        if rows % sentences if sentences else rows:
+            raise ShapeError(
+                f"{rows} rows cannot be shared among {sentences} sentences. Use a multiple of {sentences}."
+            )
+        together = x.reshape(sentences, rows // max(sentences, 1) * x.shape[1], x.shape[2])
         return self._mix(self._split(self.query(together), self.d_k), memory, mask).view(x.shape)
 
     def _mix(self, q: Tensor, memory: KeyValues, mask: Tensor | None) -> Tensor:

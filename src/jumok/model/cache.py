@@ -34,6 +34,11 @@ class _Room:
         room.values[:, :, :used] = values
         return room
 
+    def takes(self, start: int, end: int) -> bool:
+        """Whether these positions are there, free, and next. Outside inference mode its tensors are read-only."""
+        free = self.used == start and end <= self.keys.shape[2]
+        return free and (torch.is_inference_mode_enabled() or not self.keys.is_inference())
+
 
 @dataclass(frozen=True)
 class KeyValues:
@@ -55,7 +60,7 @@ class KeyValues:
             return KeyValues(torch.cat((self.keys, keys), 2), torch.cat((self.values, values), 2))
         start, end = self.length, self.length + keys.shape[2]
         room = self._room
-        if room is None or room.used != start or room.keys.shape[2] < end:
+        if room is None or not room.takes(start, end):
             room = _Room.around(self.keys, self.values, max(2 * end, 16))
         room.keys[:, :, start:end] = keys
         room.values[:, :, start:end] = values

@@ -15,6 +15,8 @@ def pool(states: Float[Tensor, "B S D"], real: Bool[Tensor, "B S"], how: str) ->
     """One vector for a text: the mean or the largest value over its real tokens. A text without any gives zeros."""
     if how == "mean":
         return (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+    if not states.shape[1]:
+        return states.sum(1)  # amax knows no empty axis
     lowest = torch.finfo(states.dtype).min
     largest = states.masked_fill(~real[..., None], lowest).amax(1)
     return largest * real.any(1, keepdim=True)

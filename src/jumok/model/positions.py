@@ -12,14 +12,18 @@ def sinusoids(length: int, d_model: int, start: int = 0) -> Float[Tensor, "T D"]
 
     Computed in float64 and rounded once: in float32 the angle would be wrong in the fourth digit at position 10,000.
     """
-    if length < 0 or start < 0:
-        raise ShapeError(f"Positions need a length and a start of at least 0, got length={length} and start={start}.")
+    _check_span(start, length)
     if d_model < 2 or d_model % 2:
         raise ConfigError(f"Sinusoids come in pairs of sine and cosine, so their width must be even and not {d_model}.")
     position = torch.arange(start, start + length, dtype=torch.float64)[:, None]
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
+
+
+def _check_span(start: int, length: int) -> None:
+    if length < 0 or start < 0:
+        raise ShapeError(f"Positions need a length and a start of at least 0, got length={length} and start={start}.")
 
 
 class SinusoidalPositions(nn.Module):
@@ -33,6 +37,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(64, d_model), persistent=False)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        _check_span(start, x.shape[1])
         end = start + x.shape[1]
         if end > len(self.table):
             self.table = sinusoids(max(end, 2 * len(self.table)), self.d_model).to(self.table)
@@ -50,6 +55,7 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        _check_span(start, x.shape[1])
         end, longest = start + x.shape[1], len(self.weight)
         if end > longest:
             raise ShapeError(

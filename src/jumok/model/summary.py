@@ -16,9 +16,10 @@ def summarize(model: nn.Module) -> str:
         shape = " × ".join(str(size) for size in weight.shape)
         row = (".".join(parts), shape, weight.numel())
         rows[row] = rows.get(row, 0) + 1
+    longest = max((len(name) for name, _, _ in rows), default=0)
     lines = [
-        f"{name:<52} {shape:>14} {'' if times == 1 else f'× {times}':>5} {size * times:>13,}"
+        f"{name:<{longest}} {shape:>14} {'' if times == 1 else f'× {times}':>5} {size * times:>13,}"
         for (name, shape, size), times in rows.items()
     ]
-    lines.append(f"{'total':<52} {'':>14} {'':>5} {count_parameters(model):>13,}")
+    lines.append(f"{'total':<{longest}} {'':>14} {'':>5} {count_parameters(model):>13,}")
     return "\n".join(lines)

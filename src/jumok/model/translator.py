@@ -51,9 +51,6 @@ class Translator(nn.Module):
         the sentences in it: several hypotheses for each, next to each other. Padding stands only at the end of a row.
         """
         cache = context if isinstance(context, DecoderCache) else self.decoder.remember(context.states, context.mask)
-        sentences = cache.memory[0].keys.shape[0]
-        if target.shape[0] % sentences:
-            raise ShapeError(f"{target.shape[0]} target rows cannot be shared among {sentences} source sentences.")
         return run_decoder(self.embed, self.decoder, target, cache)
 
     def logits(self, states: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
@@ -100,6 +97,12 @@ def run_decoder(
     embed: Embedder, decoder: Decoder, target: Int[Tensor, "N T"], cache: DecoderCache
 ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
     """Embeds T tokens at their positions and sends them through the decoder, none seeing what comes after it."""
+    rows = cache.past[0].keys.shape[0] if cache.past[0] is not None else target.shape[0]
+    if target.shape[0] != rows:
+        raise ShapeError(
+            f"{target.shape[0]} rows of tokens cannot continue a cache of {rows} rows. "
+            "Use a row for each, or choose rows with cache.reorder first."
+        )
     past = cache.length
     look_ahead = none_if_open(look_ahead_mask(target, past))
     states, longer = decoder(embed(target, past), cache, look_ahead)
