@@ -127,6 +127,7 @@ def test_a_bad_line_is_found_and_named(corpus: Corpus, tmp_path: Path, kind: str
     report = check_pairs(corpus.write(tmp_path))
     finding = findings_of(report)[kind]
     assert finding.count == 1
+    assert finding.share == pytest.approx(1 / 300)
     assert lines_of(finding) == [where]
     assert set(findings_of(report)) <= {kind, "length-ratio"}
     assert finding.what in report.render()
@@ -156,7 +157,8 @@ def test_unequal_files_are_told_where_they_part(
     rows = getattr(corpus, shorter_side)
     setattr(corpus, shorter_side, [row for index, row in enumerate(rows) if index not in missing])
     report = check_pairs(corpus.write(tmp_path))
-    finding = findings_of(report)["unequal-length"]
+    assert [finding.kind for finding in report.findings] == ["unequal-length"]
+    finding = report.findings[0]
     name, line = lines_of(finding)[0].split(":")
     assert finding.count == len(missing)
     assert name == ("a.ko" if shorter_side == "sources" else "a.en")
@@ -214,6 +216,7 @@ def test_validation_that_training_has_seen(corpus: Corpus, tmp_path: Path) -> No
     report = check_pairs(corpus.write(tmp_path), valid.write(tmp_path, "valid"))
     finding = findings_of(report)["validation-in-training"]
     assert finding.count == 2
+    assert finding.share == pytest.approx(2 / 50)
     assert lines_of(finding) == ["valid.en:5"]
     assert "validation-sources-in-training" not in findings_of(report)
 

@@ -316,6 +316,7 @@ def test_tmx_reads_text_and_leaves_out_markup(write: Callable[..., Path]) -> Non
     [
         ('<!DOCTYPE t [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><tmx>&b;</tmx>', "declares entities"),
         ('<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]><tmx>&x;</tmx>', "declares entities"),
+        ('<!DOCTYPE t SYSTEM "t.dtd" [<!ATTLIST tu a CDATA "x">]><tmx/>', "declares entities"),
         ("<tmx><body><tu>", "a.tmx:1: not well-formed TMX"),
         ("<tmx><body>\n</tmx>", "a.tmx:2: not well-formed TMX: mismatched tag"),
         ("<html></html>", "no pair of sentences"),

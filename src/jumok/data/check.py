@@ -67,15 +67,15 @@ class _Finder:
         same_file, labels = self._is_same_file(), self._label_values()
         for kind, tally in self._survey.tallies.items():
             if not (kind == "copied-source" and same_file):
-                yield Finding(kind, tally.count, tuple(tally.examples))
+                yield self._share_of_pairs(kind, tally.count, tally.examples)
         if same_file:
-            yield Finding("same-file", self._survey.identical, ())
+            yield self._share_of_pairs("same-file", self._survey.identical, [])
         if labels:
-            yield Finding("labels", labels, ())
-        else:
+            yield Finding("labels", labels)
+        elif not self._survey.unequal:  # else lengths do not fit, but that is not the fault of the pairs
             yield from self._length_ratio()
         if self._names_are_swapped() or self._validation_is_swapped():
-            yield Finding("swapped", 1, ())
+            yield Finding("swapped", 1)
         yield from self._unequal_length()
         yield from self._duplicates()
         yield from self._overlap()
@@ -104,7 +104,8 @@ class _Finder:
             worst = off[np.argsort(-misfit[off], kind="stable")[:EXAMPLES]]
             numbers = [self._survey.numbers[index] for index in self._usable[worst]]
             shown = self._excerpts(numbers)
-            yield Finding("length-ratio", int(off.size), tuple(self._example(n, shown.get(n, "")) for n in numbers))
+            examples = [self._example(number, shown.get(number, "")) for number in numbers]
+            yield self._share_of_pairs("length-ratio", int(off.size), examples)
 
     def _duplicates(self) -> Iterator[Finding]:
         hashes = np.asarray(self._survey.hashes)[self._usable]
@@ -114,21 +115,25 @@ class _Finder:
             numbers = [self._survey.numbers[index] for index in self._usable[repeats[:EXAMPLES]]]
             firsts = [np.flatnonzero(hashes == hashes[index])[0] for index in repeats[:EXAMPLES]]
             shown = self._excerpts(numbers)
-            examples = (
+            examples = [
                 self._example(
                     number, f"as in line {self._survey.numbers[self._usable[first]]}: {shown.get(number, '')}"
                 )
                 for number, first in zip(numbers, firsts, strict=True)
-            )
-            yield Finding("duplicates", int(repeats.size), tuple(examples))
+            ]
+            yield self._share_of_pairs("duplicates", int(repeats.size), examples)
 
     def _overlap(self) -> Iterator[Finding]:
         held_out = self._survey.held_out
-        if held_out and held_out.met_pairs:
-            yield Finding("validation-in-training", held_out.met_pairs, tuple(held_out.pair_examples.examples))
-        if held_out and held_out.met_sources > _SHARED_SOURCES * held_out.sources.total():
+        if not held_out:
+            return
+        total, pairs, sources = held_out.sources.total(), held_out.met_pairs, held_out.met_sources
+        if pairs:
+            examples = tuple(held_out.pair_examples.examples)
+            yield Finding("validation-in-training", pairs, examples, pairs / total)
+        if sources > _SHARED_SOURCES * total:
             examples = tuple(held_out.source_examples.examples)
-            yield Finding("validation-sources-in-training", held_out.met_sources, examples)
+            yield Finding("validation-sources-in-training", sources, examples, sources / total)
 
     def _label_values(self) -> int:
         """How many labels a side has that seems to consist of labels, else 0."""
@@ -163,6 +168,9 @@ class _Finder:
         return similarity(valid_source, target) > similarity(valid_source, source) and (
             similarity(valid_target, source) > similarity(valid_target, target)
         )
+
+    def _share_of_pairs(self, kind: str, count: int, examples: Sequence[Example]) -> Finding:
+        return Finding(kind, count, tuple(examples), count / self._survey.pairs)
 
     def _example(self, number: int, shown: str) -> Example:
         return Example(f"{self._survey.source.name}:{number}", shown)

@@ -10,44 +10,47 @@ from jumok.data.survey import Example
 
 __all__ = ["KINDS", "Example", "Finding", "Report", "SideTotals"]
 
-# For each kind: what was found, {n} times, and what to do about it.
+# For each kind, the gravest first: what was found, {n} times, and what to do about it.
 KINDS = {
     "unequal-length": (
-        "{n} lines more on one side than on the other",
+        "lines more on one side than on the other: {n}",
         "Look around the line named here: it seems to be the first without a partner.",
     ),
-    "same-file": ("{n} pairs have the same text on both sides", "Give the translation as the second file."),
+    "same-file": ("pairs with the same text on both sides: {n}", "Give the translation as the second file."),
     "swapped": ("source and target seem to be swapped", "Exchange the order of the files."),
     "labels": (
-        "one side has only {n} different values",
+        "different values on one side, only: {n}",
         "This looks like labels, not translations; `jumok train classifier` learns from those.",
     ),
-    "malformed": ("{n} lines are not records with two texts", "Correct or remove them; training leaves them out."),
-    "empty-side": ("{n} pairs lack a side", "Fill or remove both lines of each; training leaves them out."),
-    "too-long": ("{n} lines are too long to be sentences", "Split or remove them; training leaves them out."),
+    "malformed": (
+        "lines that are not records with two texts: {n}",
+        "Correct or remove them; training leaves them out.",
+    ),
+    "empty-side": ("pairs that lack a side: {n}", "Fill or remove both lines of each; training leaves them out."),
+    "too-long": ("pairs with a line too long to be a sentence: {n}", "Split or remove them; training leaves them out."),
     "encoding-damage": (
-        "{n} pairs have damaged characters",
+        "pairs with damaged characters: {n}",
         "Convert the original to UTF-8 anew; training leaves out what cannot be decoded and learns the rest as it is.",
     ),
     "wrong-script": (
-        "{n} pairs have a side without a single letter of its usual script",
+        "pairs with a side that has no letter of its usual script: {n}",
         "Remove them, unless they are meant: they are probably untranslated.",
     ),
-    "copied-source": ("{n} pairs have the source copied to the target", "Remove them, or the model learns to copy."),
+    "copied-source": ("pairs whose source was copied to the target: {n}", "Remove them, or the model learns to copy."),
     "length-ratio": (
-        "{n} pairs have sides whose lengths do not fit each other",
+        "pairs whose lengths do not fit each other: {n}",
         "Look at them: such pairs are often misaligned or only partly translated.",
     ),
     "duplicates": (
-        "{n} pairs repeat an earlier pair exactly",
+        "pairs that repeat an earlier pair exactly: {n}",
         "Remove them, unless their frequency is meant: they weigh more than others.",
     ),
     "validation-in-training": (
-        "{n} validation pairs are also in training",
+        "validation pairs that are also in training: {n}",
         "Remove them from one of the two, or the scores will be too good.",
     ),
     "validation-sources-in-training": (
-        "{n} validation sources are also in training",
+        "validation sources that are also in training: {n}",
         "Remove them from one of the two, or the scores will be too good.",
     ),
 }
@@ -59,7 +62,8 @@ class Finding:
 
     kind: str
     count: int
-    examples: tuple[Example, ...]
+    examples: tuple[Example, ...] = ()
+    share: float | None = None  # of the pairs, or of the validation pairs
 
     @property
     def what(self) -> str:
@@ -109,7 +113,7 @@ class Report:
         """The report as plain text."""
         lines = [f"{self.usable:,} of {self.pairs:,} pairs can be used.", *self._table(), ""]
         for finding in self.findings:
-            share = f" ({finding.count / self.pairs:.2%})" if "pairs" in finding.what else ""
+            share = "" if finding.share is None else f" ({finding.share:.2%})"
             lines.append(f"{finding.kind}: {finding.what}{share}.")
             lines += [f"    {example.where}  {example.excerpt}".rstrip() for example in finding.examples]
             lines += [f"    → {finding.advice}", ""]

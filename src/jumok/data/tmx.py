@@ -48,7 +48,6 @@ class _TmxUnits:
         self._start = self._size = self._code_depth = 0
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
-        parser.EntityDeclHandler = self._entity
         parser.StartElementHandler = self._begin
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
@@ -63,14 +62,9 @@ class _TmxUnits:
         return finished
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, has_internal_subset: bool) -> None:
-        # Naming the TMX DTD is usual and harmless, since nothing is fetched; declaring things is neither.
+        # Naming the TMX DTD is usual and harmless, since nothing is fetched. Declarations are where entities come from.
         if has_internal_subset:
-            self._entity()
-
-    def _entity(self, *_: object) -> None:
-        raise InputError(
-            f"{self.here}: the file declares entities of its own, which is unsafe to read. Remove its DTD."
-        )
+            raise InputError(f"{self.here}: the file declares entities or the like, which is unsafe. Remove its DTD.")
 
     def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "tu":
