@@ -24,6 +24,7 @@ class _Unsynced:
     path: Path
     source: Path | None = None
     replaced: bytes | None = None
+    size_before: int = 0
 
 
 class FaultyFiles(FileSystem):
@@ -61,7 +62,7 @@ class FaultyFiles(FileSystem):
     def write(self, file: FileIO, data: memoryview) -> None:
         path = Path(str(file.name))
         self._moment()
-        self._unsynced.append(_Unsynced("content", path))
+        self._unsynced.append(_Unsynced("content", path, size_before=path.stat().st_size))
         self.writes += 1
         super().write(file, data[: len(data) // 2])
         self._moment()
@@ -138,7 +139,8 @@ class FaultyFiles(FileSystem):
             if not change.path.exists():
                 continue
             if change.kind == "content":
-                os.truncate(change.path, change.path.stat().st_size // 2)
+                added = change.path.stat().st_size - change.size_before
+                os.truncate(change.path, change.size_before + added // 2)
             elif change.kind == "create":
                 change.path.unlink()
             elif change.source is not None:
@@ -150,17 +152,24 @@ class FaultyFiles(FileSystem):
         self._unsynced = []
 
 
-def crashes(scenario: Callable[[FaultyFiles], None], *, prepare: Callable[[], None]) -> Iterator[str]:
-    """Run `scenario` again and again, crashing one moment later each time, until it completes; check after each."""
-    for power_loss in (False, True):
-        moment = 0
-        while True:
+def crashes(
+    scenario: Callable[[FaultyFiles], None], *, prepare: Callable[[], None], alternate: bool = False
+) -> Iterator[str]:
+    """Run `scenario` again and again, crashing one moment later each time, until it completes; check after each.
+
+    Every moment has its turn with and without loss of power; with `alternate`, for long scenarios, with one of them.
+    """
+    moment, running = 0, {False, True}
+    while running:
+        for power_loss in sorted(running):
+            if alternate and power_loss != bool(moment % 2):
+                continue
             prepare()
             try:
                 scenario(FaultyFiles(crash_at=moment, power_loss=power_loss))
             except Crash:
                 yield f"moment {moment}, power_loss={power_loss}"
-                moment += 1
             else:
-                break
-        assert moment > 4, "the scenario used no file system"
+                running.discard(power_loss)
+        moment += 1
+    assert moment > 4, "the scenario used no file system"

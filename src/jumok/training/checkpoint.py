@@ -1,0 +1,237 @@
+"""Checkpoints: everything a training needs to go on as if it had never stopped.
+
+    checkpoints/step-00012000/  <group>.safetensors …  state.json  MANIFEST.json
+
+A checkpoint is named groups of tensors (model, optimizer, average, …) and a state that is JSON. Its name was never used
+before: a second checkpoint of the same step is `step-00012000.2`. No pickle: loading can run no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from jumok.errors import CheckpointError
+from jumok.files import (
+    REAL_FILES,
+    FileSystem,
+    UnreadableError,
+    format_json,
+    make_directory_durably,
+    parse_json_object,
+    read_manifest,
+    read_verified,
+    remove,
+    set_aside,
+    verify_directory,
+    write_directory_durably,
+)
+
+STATE = "state.json"
+
+_MAX_STATE_BYTES = 16 << 20
+_NAME = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
+_GROUP = re.compile(r"[a-z][a-z_]*")
+_SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint in memory, every byte of it verified."""
+
+    path: Path
+    step: int
+    tensors: dict[str, dict[str, Tensor]]
+    state: dict[str, Any]
+
+
+def save_checkpoint(
+    directory: Path,
+    step: int,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    state: Mapping[str, Any],
+    *,
+    keep: int = 2,
+    best_step: int | None = None,
+    fs: FileSystem = REAL_FILES,
+) -> Path:
+    """Write a checkpoint, verify it, and only then remove old ones; the newest `keep` that verify and the best remain.
+
+    Checkpoints of later steps are removed too: they are of a past that was left, by falling back or by choice, and must
+    not be taken for the future. Raises `WriteError` (the earlier checkpoints are untouched) or `CheckpointError`.
+    """
+    if keep < 2:
+        raise ValueError(f"keep is {keep}: with fewer than 2, one damaged checkpoint would be the end of a training")
+    for group in tensors:
+        if not _GROUP.fullmatch(group):
+            raise ValueError(f"group {group!r}: a name of small letters and _ is expected")
+    make_directory_durably(fs, directory)
+    contents = {"step": step, "groups": sorted(tensors), "state": dict(state)}
+    files: dict[str, bytes | Callable[[], bytes]] = {
+        group + _SUFFIX: partial(_format_tensors, members) for group, members in tensors.items()
+    }
+    files[STATE] = format_json(contents, limit=_MAX_STATE_BYTES)
+    size = sum(tensor.nbytes for members in tensors.values() for tensor in members.values())
+    path = directory / _unused_name(directory, step)
+    write_directory_durably(fs, path, files, bytes_needed=size)
+    try:
+        verify_directory(path)
+    except UnreadableError as error:
+        advice = "The disk does not keep what is written; the earlier checkpoints are untouched."
+        raise CheckpointError(f"{error.problem} {advice}") from error
+    _prune(fs, directory, path, keep, best_step)
+    return path
+
+
+def load_latest(directory: Path, on_rejected: Callable[[Path, str], None]) -> Checkpoint | None:
+    """The newest checkpoint that is whole, or None if there is none at all.
+
+    Each damaged one that is passed over is given to `on_rejected` with the reason: hours of work may lie between it and
+    the next, which the user must hear of. If there are checkpoints but none can be used, that is a `CheckpointError`.
+    """
+    rejected = []
+    for _, _, path in _newest_first(directory):
+        try:
+            return _read_checkpoint(path)
+        except UnreadableError as error:
+            if not error.damaged:  # falling back would throw away what another program or user can still read
+                raise CheckpointError(str(error)) from error
+            rejected.append(error.problem)
+            on_rejected(path, error.problem)
+    if rejected:
+        advice = "Restore it from a copy, or start again with --fresh."
+        raise CheckpointError(f"{directory}: no checkpoint can be used. {' '.join(rejected)} {advice}")
+    return None
+
+
+def flatten_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The whole state of an optimizer as named tensors and JSON, from which `restore_optimizer` makes it again."""
+    tensors: dict[str, Tensor] = {}
+    return tensors, {"state_dict": _encode(optimizer.state_dict(), "optimizer", tensors)}
+
+
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], state: Mapping[str, Any]
+) -> None:
+    """Put back exactly what `flatten_optimizer` gave; the parameters must be the same. The tensors are taken over."""
+    try:
+        optimizer.load_state_dict(_decode(state["state_dict"], tensors))
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"the optimizer in the checkpoint does not fit this model ({error}).") from error
+
+
+def _encode(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """JSON has neither tensors nor tuples nor keys that are numbers: each gets an object with one telling key."""
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, tuple):
+        return {"tuple": _encode(list(value), name, tensors)}
+    if isinstance(value, list):
+        return [_encode(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {"dict": [[key, _encode(item, f"{name}.{key}", tensors)] for key, item in value.items()]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{name}: a {type(value).__name__} cannot be saved")
+
+
+def _decode(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_decode(item, tensors) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "tuple":
+        return tuple(_decode(content, tensors))
+    return {key: _decode(item, tensors) for key, item in content}
+
+
+class _Named(NamedTuple):
+    """A checkpoint by its name; compares by step, then by which one of that step."""
+
+    step: int
+    number: int
+    path: Path
+
+
+def _newest_first(directory: Path) -> list[_Named]:
+    if not directory.is_dir():
+        return []
+    matches = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
+    return sorted((_Named(int(m[1]), int(m[2] or 1), path) for m, path in matches if m), reverse=True)
+
+
+def _unused_name(directory: Path, step: int) -> str:
+    numbers = [named.number for named in _newest_first(directory) if named.step == step]
+    return f"step-{step:08d}" + (f".{max(numbers) + 1}" if numbers else "")
+
+
+def _prune(fs: FileSystem, directory: Path, newest: Path, keep: int, best_step: int | None) -> None:
+    later_to_older = _newest_first(directory)
+    position = [named.path for named in later_to_older].index(newest)
+    if position == 0 and len(later_to_older) <= keep:
+        return
+    kept = [later_to_older[position]]
+    for named in later_to_older[position + 1 :]:
+        is_best = named.step == best_step and all(other.step != best_step for other in kept)
+        # One that is damaged must not count as kept, so each is verified again.
+        if (len(kept) < keep or is_best) and _is_whole(named.path):
+            kept.append(named)
+    for named in later_to_older:
+        if named not in kept:
+            remove(fs, set_aside(fs, named.path))
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        verify_directory(path)
+    except UnreadableError:
+        return False
+    return True
+
+
+def _format_tensors(members: Mapping[str, Tensor]) -> bytes:
+    """Tied tensors share memory, which safetensors refuses to write twice: each gets its own copy in the file."""
+    seen: set[int] = set()
+    separate = {}
+    for name, tensor in members.items():
+        dense = tensor.detach().cpu().contiguous()
+        storage = dense.untyped_storage().data_ptr()
+        separate[name] = dense.clone() if storage in seen else dense
+        seen.add(storage)
+    return safetensors.torch.save(separate)
+
+
+def _read_checkpoint(path: Path) -> Checkpoint:
+    records = read_manifest(path)
+    if STATE not in records:
+        raise UnreadableError(path / STATE, "is not in the manifest")
+    contents = parse_json_object(read_verified(path / STATE, records[STATE], _MAX_STATE_BYTES), path / STATE)
+    groups = sorted(name.removesuffix(_SUFFIX) for name in records if name.endswith(_SUFFIX))
+    match = _NAME.fullmatch(path.name)
+    if set(contents) != {"step", "groups", "state"} or contents["groups"] != groups or not match:
+        raise UnreadableError(path / STATE, "does not belong to the files beside it")
+    if contents["step"] != int(match[1]):
+        raise UnreadableError(path / STATE, f"is of step {contents['step']}, not of the step in the directory's name")
+    tensors = {}
+    for group in groups:
+        where, record = path / (group + _SUFFIX), records[group + _SUFFIX]
+        try:
+            loaded = safetensors.torch.load(read_verified(where, record, record.size))
+        except safetensors.SafetensorError as error:
+            raise UnreadableError(where, f"is not a safetensors file ({error})") from error
+        # Into torch's own, aligned memory, as in a training that never stopped: kernels may round by alignment.
+        tensors[group] = {name: loaded.pop(name).clone() for name in list(loaded)}
+    return Checkpoint(path, contents["step"], tensors, contents["state"])

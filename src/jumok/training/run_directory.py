@@ -1,0 +1,295 @@
+"""The directory of one training: who may write in it, with which settings, and what happened so far.
+
+run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from torch import Tensor
+
+from jumok.bundle import finish_replacement
+from jumok.errors import CheckpointError
+from jumok.files import (
+    FORMAT,
+    MAX_JSON_BYTES,
+    REAL_FILES,
+    FileSystem,
+    UnreadableError,
+    WriteError,
+    clean_leftovers,
+    format_json,
+    is_leftover,
+    make_directory_durably,
+    parse_json_object,
+    read_bounded,
+    remove,
+    replace_file_durably,
+    set_aside,
+)
+from jumok.training.checkpoint import save_checkpoint
+
+RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
+
+_OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, f".next-{MODEL}"}
+_MAX_LOCK_BYTES = 4096
+
+
+class RunDirectory:
+    """A run directory that this process alone may write in until it is closed, or until the process ends in any way."""
+
+    def __init__(self, path: Path, task: str, lock: int, fs: FileSystem) -> None:
+        self.path = path
+        self.task = task
+        self.store, self.checkpoints, self.model = path / STORE, path / CHECKPOINTS, path / MODEL
+        self._log = path / LOG
+        self._lock = lock
+        self._fs = fs
+
+    @classmethod
+    def open(cls, path: Path, task: str, *, fs: FileSystem = REAL_FILES) -> Self:
+        """Make the directory or take the existing one, if it is a run of this task and nobody else is writing in it.
+
+        What a crash left is put in order: half-written files go, a half-replaced model is finished, and a torn last
+        line of the log is cut off.
+        """
+        _require_ours(path)
+        make_directory_durably(fs, path)
+        run = cls(path, task, _take_lock(path / LOCK), fs)
+        try:
+            _require_task(path, task)
+            run._repair()
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def close(self) -> None:
+        """Let others write. The lock file stays: removing it could let two in at once."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def read(self) -> dict[str, Any] | None:
+        """What `write` wrote last; None in a new run."""
+        return read_run(self.path)
+
+    def write(self, contents: Mapping[str, Any]) -> None:
+        """Replace run.json by whatever describes the run, such as its settings; the task is added."""
+        replace_file_durably(self._fs, self.path / RUN, format_json({**contents, "format": FORMAT, "task": self.task}))
+
+    def append_log(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on."""
+        line = format_json(entry, indent=None)
+        with open(self._log, "ab", buffering=0) as file:
+            start = file.tell()
+            try:
+                self._fs.write(file, memoryview(line))
+            except OSError as error:
+                with suppress(OSError):
+                    self._fs.truncate(self._log, start)
+                raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
+
+    def keep_log_until(self, step: int | None) -> None:
+        """Drop what was logged after `step` (None: everything), because it will happen again; call it when resuming."""
+        end = first_dropped = 0
+        for number, offset, entry in _scan_log(self._log):
+            if entry is None or step is None or entry.get("step", 0) > step:
+                first_dropped = first_dropped or number
+            elif first_dropped:
+                advice = "Repair the line, or move the file away to begin a new log."
+                raise CheckpointError(f"{self._log}:{first_dropped}: is damaged or out of order. {advice}")
+            else:
+                end = offset
+        if first_dropped:
+            self._fs.truncate(self._log, end)
+
+    def save_checkpoint(
+        self,
+        step: int,
+        tensors: Mapping[str, Mapping[str, Tensor]],
+        state: Mapping[str, Any],
+        *,
+        keep: int = 2,
+        best_step: int | None = None,
+    ) -> Path:
+        """Save a checkpoint, the log first: a training resumed from it adds to the log what comes after `step`.
+
+        So everything about steps up to `step`, also that this checkpoint is made, is to be logged before.
+        """
+        if self._log.exists():
+            with open(self._log, "ab", buffering=0) as file:
+                self._fs.sync(file)
+            self._fs.sync_directory(self.path)
+        return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, best_step=best_step, fs=self._fs)
+
+    def clear(self) -> None:
+        """Remove everything the training made, to start afresh. The store stays: it depends on the data alone."""
+        # run.json goes last: a directory cleared by half still knows that it is a run, and of which task.
+        for name in (CHECKPOINTS, MODEL, LOG, RUN):
+            if os.path.lexists(self.path / name):
+                remove(self._fs, set_aside(self._fs, self.path / name))
+
+    def _repair(self) -> None:
+        for directory in (self.path, self.checkpoints):
+            if directory.is_dir():
+                clean_leftovers(self._fs, directory)
+        finish_replacement(self.model, fs=self._fs)
+        end = _end_of_last_line(self._log)
+        if end is not None:
+            self._fs.truncate(self._log, end)
+
+
+def read_run(path: Path) -> dict[str, Any] | None:
+    """The run.json of a run directory, also of one that is being trained; None if there is none."""
+    where = path / RUN
+    if not os.path.lexists(where):
+        return None
+    try:
+        contents = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
+    except UnreadableError as error:
+        advice = error.advice or "Restore it from a copy, or choose another directory with -o."
+        raise CheckpointError(f"{error.problem} {advice}") from error
+    if contents.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{where}: has format {contents.get('format')!r}, this Jumok reads {FORMAT}. Upgrade Jumok."
+        )
+    return contents
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The entries of a run directory's log, also while it grows: a last line that is not complete yet is left out."""
+    entries = []
+    torn = None
+    for number, _, entry in _scan_log(path / LOG):
+        if torn is not None:
+            raise CheckpointError(f"{path / LOG}:{torn}: is not a JSON object. Repair or remove the line.")
+        if entry is None:
+            torn = number
+        else:
+            entries.append(entry)
+    return entries
+
+
+def diff_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What changed, one readable line for each setting by its dotted name; empty if nothing did."""
+    before, after = dict(_dotted(old)), dict(_dotted(new))
+    lines = []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            lines.append(f"{name}: {_shown(before[name])} → not set")
+        elif name not in before:
+            lines.append(f"{name}: not set → {_shown(after[name])}")
+        elif before[name] != after[name]:
+            lines.append(f"{name}: {_shown(before[name])} → {_shown(after[name])}")
+    return lines
+
+
+def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse before anything is written: not even a lock file belongs in a directory of somebody else's."""
+    if os.path.lexists(path) and not path.is_dir():
+        raise CheckpointError(f"{path}: is not a directory. Choose another place with -o.")
+    if not path.exists() or os.path.lexists(path / RUN):
+        return
+    names = sorted(entry.name for entry in path.iterdir())
+    foreign = [name for name in names if name not in _OURS and not is_leftover(name)]
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        raise CheckpointError(f"{path}: is not empty and not a run directory ({shown}). Choose another one with -o.")
+    if CHECKPOINTS in names and any(not is_leftover(entry.name) for entry in (path / CHECKPOINTS).iterdir()):
+        raise CheckpointError(f"{path}: has checkpoints but no {RUN}. Restore it, or choose another directory with -o.")
+
+
+def _require_task(path: Path, task: str) -> None:
+    contents = read_run(path)
+    if contents is not None and contents.get("task") != task:
+        other = contents.get("task")
+        raise CheckpointError(f"{path}: is a run of another task ({other}, not {task}). Choose another one with -o.")
+
+
+def _take_lock(path: Path) -> int:
+    """Take the lock, which the system gives back when this process ends, however it ends."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise CheckpointError(
+            f"{path.parent}: cannot be written in ({error.strerror}). Choose another with -o."
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, format_json({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+    except OSError as error:
+        holder = _describe_holder(os.pread(lock, _MAX_LOCK_BYTES, 0))
+        os.close(lock)
+        if not isinstance(error, BlockingIOError):
+            raise CheckpointError(
+                f"{path}: cannot be locked ({error.strerror}). Choose a local disk with -o."
+            ) from error
+        advice = "Wait until it ends, stop it, or choose another directory with -o."
+        raise CheckpointError(f"{path.parent}: is in use by {holder}. {advice}") from error
+    return lock
+
+
+def _describe_holder(content: bytes) -> str:
+    try:
+        holder = json.loads(content)
+        return f"process {holder['pid']} on {holder['host']}"
+    except (ValueError, KeyError, TypeError):  # it has the lock, but has not yet written its name
+        return "another process"
+
+
+def _scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+    """Line number, offset of the line's end, and the entry, None if the line is torn or damaged."""
+    if not path.exists():
+        return
+    offset = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            offset += len(line)
+            try:
+                entry = parse_json_object(line, path) if line.endswith(b"\n") else None
+            except UnreadableError:
+                entry = None
+            yield number, offset, entry
+
+
+def _end_of_last_line(path: Path) -> int | None:
+    """Where the torn last line of a log begins; None if it is whole. No line is longer than the longest JSON."""
+    if not path.exists():
+        return None
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        file.seek(max(0, size - MAX_JSON_BYTES))
+        tail = file.read()
+    torn = len(tail) - (tail.rfind(b"\n") + 1)
+    return size - torn if torn else None

@@ -1,0 +1,442 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from faulty_files import FaultyFiles, crashes
+from jumok.errors import CheckpointError
+from jumok.files import (
+    MANIFEST,
+    REAL_FILES,
+    WriteError,
+    clean_leftovers,
+    format_json,
+    parse_json_object,
+    verify_directory,
+)
+from jumok.training.checkpoint import (
+    STATE,
+    Checkpoint,
+    flatten_optimizer,
+    load_latest,
+    restore_optimizer,
+    save_checkpoint,
+)
+
+Groups = dict[str, dict[str, Tensor]]
+
+
+def groups_of(step: int) -> Groups:
+    generator = torch.Generator().manual_seed(step)
+    return {
+        "model": {"weight": torch.randn(3, 4, generator=generator), "bias": torch.randn(4, generator=generator)},
+        "optimizer": {"weight.step": torch.tensor(float(step)), "weight.m": torch.randn(3, 4, generator=generator)},
+    }
+
+
+def state_of(step: int) -> dict[str, Any]:
+    return {"epoch": step // 10, "best": {"loss": 1 / 3 + step}, "history": [1, 2.5, None, True]}
+
+
+def save(directory: Path, step: int, fs: FaultyFiles | None = None, **options: Any) -> Path:
+    return save_checkpoint(directory, step, groups_of(step), state_of(step), fs=fs or FaultyFiles(), **options)
+
+
+def refuse_to_fall_back(path: Path, reason: str) -> None:
+    raise AssertionError(f"fell back from {path}: {reason}")
+
+
+def latest(directory: Path) -> Checkpoint:
+    checkpoint = load_latest(directory, refuse_to_fall_back)
+    assert checkpoint is not None
+    return checkpoint
+
+
+def assert_same_bits(one: Groups, other: Groups) -> None:
+    assert {group: set(members) for group, members in one.items()} == {g: set(members) for g, members in other.items()}
+    for group, members in one.items():
+        for name, tensor in members.items():
+            twin = other[group][name]
+            assert (twin.dtype, twin.shape) == (tensor.dtype, tensor.shape)
+            assert twin.contiguous().view(-1).view(torch.uint8).equal(tensor.contiguous().view(-1).view(torch.uint8))
+
+
+def assert_is_step(checkpoint: Checkpoint, step: int) -> None:
+    assert (checkpoint.step, checkpoint.state) == (step, state_of(step))
+    assert_same_bits(checkpoint.tensors, groups_of(step))
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    assert load_latest(tmp_path / "checkpoints", refuse_to_fall_back) is None
+    path = save_checkpoint(tmp_path / "checkpoints", 7, groups_of(7), state_of(7), fs=REAL_FILES)
+    assert path.name == "step-00000007"
+    assert_is_step(latest(tmp_path / "checkpoints"), 7)
+    assert names(path) == sorted(["model.safetensors", "optimizer.safetensors", STATE, MANIFEST])
+
+
+DTYPES = [
+    torch.float32, torch.float64, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+]  # fmt: skip
+
+
+@given(st.data())
+def test_every_tensor_returns_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    tensors = {}
+    for index in range(data.draw(st.integers(1, 4))):
+        shape = data.draw(st.lists(st.integers(0, 4), max_size=3))
+        dtype = data.draw(st.sampled_from(DTYPES))
+        count = torch.Size(shape).numel() * dtype.itemsize
+        content = data.draw(st.binary(min_size=count, max_size=count))  # any bits: NaNs with payloads, negative zeros
+        if dtype == torch.bool:
+            content = bytes(byte & 1 for byte in content)
+        flat = torch.frombuffer(bytearray(content), dtype=dtype) if count else torch.empty(0, dtype=dtype)
+        tensor = flat.view(shape)
+        tensors[f"t{index}"] = (
+            tensor.permute(tuple(reversed(range(tensor.dim())))) if data.draw(st.booleans()) else tensor
+        )
+    directory = tmp_path_factory.mktemp("checkpoints")
+    save_checkpoint(directory, 1, {"any": tensors}, {}, fs=FaultyFiles())
+    assert_same_bits(latest(directory).tensors, {"any": tensors})
+
+
+def test_tied_and_overlapping_tensors_and_parameters(tmp_path: Path) -> None:
+    base = torch.nn.Parameter(torch.arange(12.0).view(3, 4))
+    members: dict[str, Tensor] = {
+        "a": base,
+        "tied": base,
+        "row": base[1],
+        "column": base[:, 2],
+        "strided": base[::2, 1:],
+    }
+    save_checkpoint(tmp_path, 1, {"model": members}, {}, fs=FaultyFiles())
+    assert_same_bits(latest(tmp_path).tensors, {"model": {name: t.detach() for name, t in members.items()}})
+
+
+@pytest.mark.parametrize("options", [{}, {"fused": True}, {"foreach": True}, {"amsgrad": True}, {"capturable": False}])
+def test_an_optimizer_goes_on_as_if_never_stopped(tmp_path: Path, options: dict[str, bool]) -> None:
+    def make() -> tuple[torch.nn.Linear, torch.optim.Adam]:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(5, 3)
+        groups = [{"params": [model.weight], "lr": 1 / 3}, {"params": [model.bias]}]
+        return model, torch.optim.Adam(groups, lr=1e-3, betas=(0.9, 0.98), eps=1e-9, **options)
+
+    def train(model: torch.nn.Linear, optimizer: torch.optim.Adam, steps: range) -> None:
+        for step in steps:
+            optimizer.zero_grad()
+            model(torch.full((2, 5), float(step))).square().sum().backward()
+            optimizer.param_groups[1]["lr"] = 0.1 / (step + 1)
+            optimizer.step()
+
+    model, optimizer = make()
+    train(model, optimizer, range(5))
+    tensors, state = flatten_optimizer(optimizer)
+    save_checkpoint(tmp_path, 5, {"model": model.state_dict(), "optimizer": tensors}, state, fs=FaultyFiles())
+    train(model, optimizer, range(5, 10))
+
+    resumed_model, resumed_optimizer = make()
+    checkpoint = latest(tmp_path)
+    resumed_model.load_state_dict(checkpoint.tensors["model"])
+    restore_optimizer(resumed_optimizer, checkpoint.tensors["optimizer"], checkpoint.state)
+    train(resumed_model, resumed_optimizer, range(5, 10))
+    assert_same_bits({"model": resumed_model.state_dict()}, {"model": model.state_dict()})
+    one, other = flatten_optimizer(optimizer), flatten_optimizer(resumed_optimizer)
+    assert_same_bits({"optimizer": other[0]}, {"optimizer": one[0]})
+    assert other[1] == one[1]
+    assert resumed_optimizer.param_groups[0]["betas"] == (0.9, 0.98)  # still a tuple
+
+
+def test_a_new_optimizer_without_state_can_be_saved() -> None:
+    optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(2))])
+    tensors, state = flatten_optimizer(optimizer)
+    assert tensors == {}
+    restore_optimizer(optimizer, tensors, parse_json_object(format_json(state), Path("state.json")))
+    assert flatten_optimizer(optimizer)[1] == state
+
+
+def test_an_optimizer_of_another_model_is_refused() -> None:
+    tensors, state = flatten_optimizer(torch.optim.Adam([torch.nn.Parameter(torch.zeros(2))]))
+    other = torch.optim.Adam([torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(2))])
+    with pytest.raises(CheckpointError, match="does not fit this model"):
+        restore_optimizer(other, tensors, state)
+
+
+def test_an_optimizer_with_something_unknown_in_it_is_refused() -> None:
+    optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(2))])
+    optimizer.param_groups[0]["hook"] = print
+    with pytest.raises(TypeError, match=r"optimizer\.param_groups\.0\.hook: a builtin_function"):
+        flatten_optimizer(optimizer)
+
+
+def test_the_newest_two_and_the_best_are_kept(tmp_path: Path) -> None:
+    for step in range(10, 70, 10):
+        save(tmp_path, step, best_step=20 if step >= 20 else None)
+    assert names(tmp_path) == ["step-00000020", "step-00000050", "step-00000060"]
+    save(tmp_path, 70, best_step=60, keep=3)
+    assert names(tmp_path) == ["step-00000050", "step-00000060", "step-00000070"]
+
+
+def test_a_damaged_checkpoint_does_not_count_as_kept(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+    flip_bit(tmp_path / "step-00000002" / "model.safetensors", 100)
+    save(tmp_path, 3)
+    assert names(tmp_path) == ["step-00000001", "step-00000003"]
+
+
+def test_a_name_is_never_used_twice(tmp_path: Path) -> None:
+    for best in (0.5, 0.25):
+        save_checkpoint(tmp_path, 9, groups_of(9), {"best": best}, fs=FaultyFiles())
+    assert names(tmp_path) == ["step-00000009", "step-00000009.2"]
+    assert latest(tmp_path).state == {"best": 0.25}
+    for _ in range(10):
+        path = save(tmp_path, 9)
+    assert path.name == "step-00000009.12"
+    assert latest(tmp_path).path == path  # not .9: numbers, not text
+    assert len(names(tmp_path)) == 2
+
+
+def test_steps_are_ordered_as_numbers(tmp_path: Path) -> None:
+    save(tmp_path, 99_999_999)
+    save(tmp_path, 100_000_000)
+    assert_is_step(latest(tmp_path), 100_000_000)
+
+
+def test_a_past_that_was_left_is_not_taken_for_the_future(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        save(tmp_path, step, keep=3)
+    flip_bit(tmp_path / "step-00000030" / STATE, 10)
+    flip_bit(tmp_path / "step-00000020" / STATE, 10)
+    rejected: list[str] = []
+    resumed = load_latest(tmp_path, lambda path, reason: rejected.append(path.name + reason))
+    assert resumed is not None
+    assert_is_step(resumed, 10)
+    assert len(rejected) == 2
+    save(tmp_path, 15)
+    assert names(tmp_path) == ["step-00000010", "step-00000015"]
+
+
+def test_after_a_crash_anywhere_a_whole_checkpoint_is_the_newest(tmp_path: Path) -> None:
+    directory = tmp_path / "checkpoints"
+
+    def prepare() -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        for step in (1, 2):
+            save(directory, step)
+
+    seen = set()
+    for moment in crashes(lambda fs: save(directory, 3, fs, best_step=2), prepare=prepare):
+        checkpoint = latest(directory)
+        assert checkpoint.step in (2, 3), moment
+        assert_is_step(checkpoint, checkpoint.step)
+        seen.add(checkpoint.step)
+        clean_leftovers(REAL_FILES, directory)
+        assert all(name.startswith("step-") for name in names(directory)), moment
+        assert all(verify_directory(directory / name) for name in names(directory)), moment
+        save(directory, 4)
+        assert_is_step(latest(directory), 4)
+    assert seen == {2, 3}
+
+
+def test_after_a_crash_in_the_very_first_save_there_is_one_or_none(tmp_path: Path) -> None:
+    directory = tmp_path / "checkpoints"
+    prepare = lambda: shutil.rmtree(directory, ignore_errors=True)  # noqa: E731
+    for _ in crashes(lambda fs: save(directory, 1, fs), prepare=prepare):
+        checkpoint = load_latest(directory, refuse_to_fall_back)
+        if checkpoint is not None:
+            assert_is_step(checkpoint, 1)
+
+
+def test_old_checkpoints_go_only_after_the_new_one_is_secured(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+    fs = FaultyFiles()
+    save(tmp_path, 3, fs)
+    committed = fs.operations.index(("rename", "step-00000003"))
+    assert fs.operations[committed + 1] == ("sync_directory", tmp_path.name)
+    kind, trash = fs.operations[committed + 2]
+    assert kind == "rename"
+    assert trash.startswith(".trash-step-00000001-")
+    assert fs.operations[committed + 3 :] == [("sync_directory", tmp_path.name), ("remove", trash)]
+
+
+def test_a_disk_that_runs_full_at_any_write_leaves_the_old_checkpoint(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    counting = FaultyFiles()
+    save(tmp_path / "counted", 2, counting)
+    shutil.rmtree(tmp_path / "counted")
+    assert counting.writes == 4
+    needed = sum(tensor.nbytes for members in groups_of(2).values() for tensor in members.values())
+    for number in range(1, counting.writes + 1):
+        with pytest.raises(WriteError, match="disk is full") as raised:
+            save(tmp_path, 2, FaultyFiles(full_at_write=number))
+        assert str(tmp_path / "step-00000002") in str(raised.value)
+        assert f"{needed + (1 << 20):,} bytes are needed" in str(raised.value)
+        assert names(tmp_path) == ["step-00000001"]
+        assert_is_step(latest(tmp_path), 1)
+
+
+def test_too_little_space_is_known_before_anything_is_written(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    fs = FaultyFiles(free=10)
+    with pytest.raises(WriteError, match="10 bytes are free"):
+        save(tmp_path, 2, fs)
+    assert fs.writes == 0
+
+
+class ForgetfulFiles(FaultyFiles):
+    """A disk that says yes and keeps something else."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        super().rename(source, target)
+        if target.name.startswith("step-"):
+            flip_bit(target / "model.safetensors", -1)
+
+
+def test_nothing_is_removed_if_the_new_checkpoint_does_not_verify(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+    with pytest.raises(CheckpointError, match="earlier checkpoints are untouched"):
+        save(tmp_path, 3, ForgetfulFiles())
+    assert names(tmp_path) == ["step-00000001", "step-00000002", "step-00000003"]
+
+
+def flip_bit(path: Path, position: int, bit: int = 0) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1 << bit
+    path.write_bytes(data)
+
+
+def damage(directory: Path, randomness: random.Random) -> None:
+    path = directory / randomness.choice(names(directory))
+    size = path.stat().st_size
+    kind = randomness.choice(["flip", "flip", "truncate", "extend", "swap", "stale", "remove"])
+    if kind == "flip":
+        flip_bit(path, randomness.randrange(size), randomness.randrange(8))
+    elif kind == "truncate":
+        os.truncate(path, randomness.randrange(size))
+    elif kind == "extend":
+        path.write_bytes(path.read_bytes() + b"\n")
+    elif kind == "swap":
+        other = directory / randomness.choice([name for name in names(directory) if name != path.name])
+        here, there = path.read_bytes(), other.read_bytes()
+        path.write_bytes(there)
+        other.write_bytes(here)
+    elif kind == "stale":  # the same file of the checkpoint before
+        shutil.copy(directory.parent / "step-00000001" / path.name, path)
+    else:
+        path.unlink()
+
+
+def test_random_damage_is_noticed_and_never_gives_a_wrong_number(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path / "whole", step)
+    randomness = random.Random(0)
+    fallen_back = 0
+    for _ in range(150):
+        shutil.rmtree(tmp_path / "victim", ignore_errors=True)
+        shutil.copytree(tmp_path / "whole", tmp_path / "victim")
+        damage(tmp_path / "victim" / "step-00000002", randomness)
+        rejected: list[Path] = []
+        checkpoint = load_latest(tmp_path / "victim", lambda path, _, rejected=rejected: rejected.append(path))
+        assert checkpoint is not None
+        assert_is_step(checkpoint, 1 if rejected else 2)
+        fallen_back += len(rejected)
+    assert fallen_back >= 140  # a byte added to the end of the manifest is a line break and does no harm
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_rejected(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    shutil.copytree(tmp_path / "step-00000001", tmp_path / "step-00000005")
+    reasons: list[str] = []
+    checkpoint = load_latest(tmp_path, lambda _, reason: reasons.append(reason))
+    assert checkpoint is not None
+    assert_is_step(checkpoint, 1)
+    assert "is of step 1" in reasons[0]
+
+
+def test_if_none_can_be_used_nothing_starts_anew_in_silence(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+        (tmp_path / f"step-{step:08d}" / MANIFEST).unlink()
+    with pytest.raises(CheckpointError, match=r"no checkpoint can be used.*00000002.*00000001.*--fresh"):
+        load_latest(tmp_path, lambda *_: None)
+
+
+def test_a_checkpoint_of_a_newer_jumok_is_not_passed_over(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+    (tmp_path / "step-00000002" / MANIFEST).write_text(json.dumps({"format": 2, "files": {}}))
+    with pytest.raises(CheckpointError, match="has format 2"):
+        load_latest(tmp_path, refuse_to_fall_back)
+
+
+@pytest.mark.parametrize(
+    ("options", "tensors", "state", "error"),
+    [
+        ({"keep": 1}, {}, {}, "keep is 1"),
+        ({}, {"../model": {}}, {}, "small letters"),
+        ({}, {}, {"loss": float("nan")}, "not JSON compliant"),
+        ({}, {}, {"betas": (1, 2)}, "JSON would change"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(
+    tmp_path: Path, options: dict[str, int], tensors: Groups, state: dict[str, Any], error: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=error):
+        save_checkpoint(tmp_path, 1, tensors, state, **options)
+    assert names(tmp_path) == []
+
+
+KILLED_SAVER = """
+import os, random, signal, sys, time
+from pathlib import Path
+from test_checkpoint import assert_is_step, latest
+from jumok.files import REAL_FILES, clean_leftovers
+from jumok.training.checkpoint import save_checkpoint
+from test_checkpoint import groups_of, state_of
+directory, randomness, last = Path(sys.argv[1]), random.Random(0), 1
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        for step in range(last + 1, last + 1000):
+            save_checkpoint(directory, step, groups_of(step), state_of(step))
+        os._exit(1)
+    time.sleep(randomness.uniform(0.02, 0.12))
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    checkpoint = latest(directory)
+    assert checkpoint.step >= last
+    assert_is_step(checkpoint, checkpoint.step)
+    last = checkpoint.step
+    clean_leftovers(REAL_FILES, directory)
+    assert all(entry.name.startswith("step-") for entry in directory.iterdir())
+print(last)
+"""
+
+
+def test_real_kills_while_saving(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    tests = Path(__file__).parent
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_SAVER, tmp_path], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10  # killed while really saving
