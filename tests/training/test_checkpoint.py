@@ -30,6 +30,7 @@ from jumok.training.checkpoint import (
     STATE,
     Checkpoint,
     flatten_optimizer,
+    load_group,
     load_latest,
     restore_optimizer,
     save_checkpoint,
@@ -184,12 +185,24 @@ def test_an_optimizer_with_something_unknown_in_it_is_refused() -> None:
         flatten_optimizer(optimizer)
 
 
-def test_the_newest_two_and_the_best_are_kept(tmp_path: Path) -> None:
+def test_the_newest_and_the_protected_are_kept(tmp_path: Path) -> None:
     for step in range(10, 70, 10):
-        save(tmp_path, step, best_step=20 if step >= 20 else None)
+        save(tmp_path, step, protect=[20, 5])
     assert names(tmp_path) == ["step-00000020", "step-00000050", "step-00000060"]
-    save(tmp_path, 70, best_step=60, keep=3)
+    save(tmp_path, 70, protect=[60], keep=3)
     assert names(tmp_path) == ["step-00000050", "step-00000060", "step-00000070"]
+
+
+def test_one_group_of_one_step_can_be_read(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+    weights = load_group(tmp_path, 1, "model")
+    assert weights is not None
+    assert_same_bits({"model": weights}, {"model": groups_of(1)["model"]})
+    assert load_group(tmp_path, 3, "model") is None
+    assert load_group(tmp_path, 1, "average") is None
+    flip_bit(tmp_path / "step-00000001" / "model.safetensors", -1)
+    assert load_group(tmp_path, 1, "model") is None
 
 
 def test_a_damaged_checkpoint_does_not_count_as_kept(tmp_path: Path) -> None:
@@ -241,7 +254,7 @@ def test_after_a_crash_anywhere_a_whole_checkpoint_is_the_newest(tmp_path: Path)
             save(directory, step)
 
     seen = set()
-    for moment in crashes(lambda fs: save(directory, 3, fs, best_step=2), prepare=prepare):
+    for moment in crashes(lambda fs: save(directory, 3, fs, protect=[2]), prepare=prepare):
         checkpoint = latest(directory)
         assert checkpoint.step in (2, 3), moment
         assert_is_step(checkpoint, checkpoint.step)

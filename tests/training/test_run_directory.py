@@ -187,6 +187,17 @@ def test_resuming_drops_what_will_happen_again(tmp_path: Path) -> None:
         assert read_log(tmp_path) == []
 
 
+def test_what_followed_the_checkpoint_of_the_same_step_happens_again_too(tmp_path: Path) -> None:
+    until = [*entries(1), {"event": "valid", "step": 5}, {"event": "checkpoint", "step": 5}]
+    with open_run(tmp_path) as run:
+        for entry in [*until, {"event": "valid", "step": 5, "averaged": "last"}, {"event": "done", "step": 5}]:
+            run.append_log(entry)
+        run.keep_log_until(5)
+        assert read_log(tmp_path) == until
+        run.keep_log_until(5)
+        assert read_log(tmp_path) == until
+
+
 def test_damage_in_the_middle_of_the_log_is_named_and_kept(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
         run.append_log(entries(1)[0])
@@ -240,7 +251,7 @@ def train(path: Path, fs: FaultyFiles, until: int) -> None:
         run.keep_log_until(checkpoint.step if checkpoint else None)
         for step in range(checkpoint.step + 1 if checkpoint else 1, until + 1):
             run.append_log(entries(step)[0])
-            run.save_checkpoint(step, {"model": {"w": torch.full((3,), float(step))}}, {"epoch": 0}, best_step=1)
+            run.save_checkpoint(step, {"model": {"w": torch.full((3,), float(step))}}, {"epoch": 0}, protect=[1])
             save_model(run.model, step, fs)
 
 

@@ -9,7 +9,7 @@ before: a second checkpoint of the same step is `step-00012000.2`. No pickle: lo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from torch import Tensor
 from jumok.errors import CheckpointError
 from jumok.files import (
     REAL_FILES,
+    FileRecord,
     FileSystem,
     UnreadableError,
     format_json,
@@ -61,10 +62,12 @@ def save_checkpoint(
     state: Mapping[str, Any],
     *,
     keep: int = 2,
-    best_step: int | None = None,
+    protect: Collection[int] = (),
     fs: FileSystem = REAL_FILES,
 ) -> Path:
-    """Write a checkpoint, verify it, and only then remove old ones; the newest `keep` that verify and the best remain.
+    """Write a checkpoint, verify it, and only then remove old ones.
+
+    The newest `keep` that verify remain, and those of the steps in `protect`, such as the best so far.
 
     Checkpoints of later steps are removed too: they are of a past that was left, by falling back or by choice, and must
     not be taken for the future. Raises `WriteError` (the earlier checkpoints are untouched) or `CheckpointError`.
@@ -88,7 +91,7 @@ def save_checkpoint(
     except UnreadableError as error:
         advice = "The disk does not keep what is written; the earlier checkpoints are untouched."
         raise CheckpointError(f"{error.problem} {advice}") from error
-    _prune(fs, directory, path, keep, best_step)
+    _prune(fs, directory, path, keep, protect)
     return path
 
 
@@ -110,6 +113,17 @@ def load_latest(directory: Path, on_rejected: Callable[[Path, str], None]) -> Ch
     if rejected:
         advice = "Restore it from a copy, or start again with --fresh."
         raise CheckpointError(f"{directory}: no checkpoint can be used. {' '.join(rejected)} {advice}")
+    return None
+
+
+def load_group(directory: Path, step: int, group: str) -> dict[str, Tensor] | None:
+    """One group of tensors of the checkpoint of a step; None if there is no such checkpoint, or if it is damaged."""
+    for named in _newest_first(directory):
+        if named.step == step:
+            try:
+                return _read_group(named.path, group, read_manifest(named.path))
+            except UnreadableError:
+                continue
     return None
 
 
@@ -178,16 +192,16 @@ def _unused_name(directory: Path, step: int) -> str:
     return f"step-{step:08d}" + (f".{max(numbers) + 1}" if numbers else "")
 
 
-def _prune(fs: FileSystem, directory: Path, newest: Path, keep: int, best_step: int | None) -> None:
+def _prune(fs: FileSystem, directory: Path, newest: Path, keep: int, protect: Collection[int]) -> None:
     later_to_older = _newest_first(directory)
     position = [named.path for named in later_to_older].index(newest)
     if position == 0 and len(later_to_older) <= keep:
         return
     kept = [later_to_older[position]]
     for named in later_to_older[position + 1 :]:
-        is_best = named.step == best_step and all(other.step != best_step for other in kept)
+        protected = named.step in protect and all(other.step != named.step for other in kept)
         # One that is damaged must not count as kept, so each is verified again.
-        if (len(kept) < keep or is_best) and _is_whole(named.path):
+        if (len(kept) < keep or protected) and _is_whole(named.path):
             kept.append(named)
     for named in later_to_older:
         if named not in kept:
@@ -225,13 +239,18 @@ def _read_checkpoint(path: Path) -> Checkpoint:
         raise UnreadableError(path / STATE, "does not belong to the files beside it")
     if contents["step"] != int(match[1]):
         raise UnreadableError(path / STATE, f"is of step {contents['step']}, not of the step in the directory's name")
-    tensors = {}
-    for group in groups:
-        where, record = path / (group + _SUFFIX), records[group + _SUFFIX]
-        try:
-            loaded = safetensors.torch.load(read_verified(where, record, record.size))
-        except safetensors.SafetensorError as error:
-            raise UnreadableError(where, f"is not a safetensors file ({error})") from error
-        # Into torch's own, aligned memory, as in a training that never stopped: kernels may round by alignment.
-        tensors[group] = {name: loaded.pop(name).clone() for name in list(loaded)}
+    tensors = {group: _read_group(path, group, records) for group in groups}
     return Checkpoint(path, contents["step"], tensors, contents["state"])
+
+
+def _read_group(path: Path, group: str, records: Mapping[str, FileRecord]) -> dict[str, Tensor]:
+    where = path / (group + _SUFFIX)
+    if where.name not in records:
+        raise UnreadableError(where, "is not in the manifest")
+    record = records[where.name]
+    try:
+        loaded = safetensors.torch.load(read_verified(where, record, record.size))
+    except safetensors.SafetensorError as error:
+        raise UnreadableError(where, f"is not a safetensors file ({error})") from error
+    # Into torch's own, aligned memory, as in a training that never stopped: kernels may round by alignment.
+    return {name: loaded.pop(name).clone() for name in list(loaded)}

@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -108,18 +108,23 @@ class RunDirectory:
                 raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
 
     def keep_log_until(self, step: int | None) -> None:
-        """Drop what was logged after `step` (None: everything), because it will happen again; call it when resuming."""
-        end = first_dropped = 0
-        for number, offset, entry in _scan_log(self._log):
+        """Drop what was logged after the checkpoint of `step` (None: everything), because it will happen again.
+
+        That is every entry of a later step, and every one that follows the entry `checkpoint` of this step.
+        """
+        end = saved = first_dropped = size = 0
+        for number, size, entry in _scan_log(self._log):
             if entry is None or step is None or entry.get("step", 0) > step:
                 first_dropped = first_dropped or number
-            elif first_dropped:
+            elif first_dropped and not saved:
                 advice = "Repair the line, or move the file away to begin a new log."
                 raise CheckpointError(f"{self._log}:{first_dropped}: is damaged or out of order. {advice}")
+            elif entry.get("event") == "checkpoint" and entry.get("step") == step:
+                saved = size
             else:
-                end = offset
-        if first_dropped:
-            self._fs.truncate(self._log, end)
+                end = size
+        if (saved or end) < size:
+            self._fs.truncate(self._log, saved or end)
 
     def save_checkpoint(
         self,
@@ -128,17 +133,17 @@ class RunDirectory:
         state: Mapping[str, Any],
         *,
         keep: int = 2,
-        best_step: int | None = None,
+        protect: Collection[int] = (),
     ) -> Path:
         """Save a checkpoint, the log first: a training resumed from it adds to the log what comes after `step`.
 
-        So everything about steps up to `step`, also that this checkpoint is made, is to be logged before.
+        So everything about steps up to `step` is to be logged before, the entry `checkpoint` of `step` last.
         """
         if self._log.exists():
             with open(self._log, "ab", buffering=0) as file:
                 self._fs.sync(file)
             self._fs.sync_directory(self.path)
-        return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, best_step=best_step, fs=self._fs)
+        return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, protect=protect, fs=self._fs)
 
     def clear(self) -> None:
         """Remove everything the training made, to start afresh. The store stays: it depends on the data alone."""
