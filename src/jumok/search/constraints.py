@@ -97,7 +97,6 @@ class Rules:
         if len(held):
             log_probs[held] = -torch.inf
             log_probs[held, :, tokens] = of_prefix
-            cut[held] = False
         return cut
 
     def _check_vocabulary(self, size: int) -> None:

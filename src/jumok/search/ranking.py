@@ -54,6 +54,7 @@ def _search_blocks(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tenso
     ids = starts[:, :, None] + torch.arange(BLOCK, device=blocks.device)
     places = (rows[:, :, None] * vocabulary + ids.clamp(max=vocabulary - 1)).flatten(1)
     sums = log_probs.flatten(1).gather(1, places) + totals.gather(1, rows).repeat_interleave(BLOCK, 1)
-    # The last block of a row may be short; what hangs over would be found twice.
-    found = sums.masked_fill_((ids >= vocabulary).flatten(1), -torch.inf).topk(count)
+    if vocabulary % BLOCK:  # the last block of a row is short; what hangs over would be found twice
+        sums.masked_fill_((ids >= vocabulary).flatten(1), -torch.inf)
+    found = sums.topk(count)
     return found.values, places.gather(1, found.indices)

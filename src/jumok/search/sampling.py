@@ -37,7 +37,7 @@ def sample(
     prefixes: Sequence[Sequence[int]] | None = None,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
-    """`samples` random outputs of each sentence, the most probable first.
+    """`samples` random outputs of each sentence, those with the best score first.
 
     Tokens are drawn from the distribution after `temperature` (0: greedy search), of its `top_k` most probable tokens
     (0: all), of the fewest that together have probability `top_p`. Each sentence has its own seed, so what is drawn for
@@ -81,7 +81,7 @@ def _choose_randomly(numbers: Tensor, temperature: float, top_k: int, top_p: flo
         rows = everyone % hypotheses  # the first step has one row a sentence, from which all its samples part
         log_probs = log_probs.expand(-1, samples, -1)
         wanted = numbers[state.sentences, :, state.length].flatten()
-        tokens = _draw(log_probs.flatten(0, 1).double() / temperature, wanted, top_k, top_p).view(sentences, samples)
+        tokens = _draw(log_probs.flatten(0, 1) / temperature, wanted, top_k, top_p).view(sentences, samples)
         chosen = log_probs.gather(2, tokens[:, :, None])[:, :, 0]
         totals = state.totals.gather(1, rows) + chosen
         return Candidates(rows, tokens, chosen, totals, ended=tokens == end, survivors=everyone)
@@ -93,7 +93,7 @@ def _draw(log_probs: Tensor, numbers: Tensor, top_k: int, top_p: float) -> Tenso
     """A token [N] for each row of log_probs [N, V]: the one in whose share of [0, 1) the number [N] falls."""
     ids, weights = _probable(log_probs, top_k, top_p)
     require_numbers(weights)
-    reached = weights.cumsum(1)
+    reached = weights.cumsum(1, dtype=torch.float64)
     total = reached[:, -1:]
     # Rounding can raise the product to the total itself, which no share lies above.
     wanted = torch.minimum(numbers[:, None] * total, total.nextafter(torch.zeros_like(total)))
@@ -116,6 +116,6 @@ def _probable(log_probs: Tensor, top_k: int, top_p: float) -> tuple[Tensor, Tens
     if top_k:
         weights /= weights.sum(1, keepdim=True)
     if top_p < 1:
-        before = weights.cumsum(1) - weights
+        before = weights.cumsum(1, dtype=torch.float64) - weights
         weights.masked_fill_(before >= top_p, 0.0)
     return ids, weights
