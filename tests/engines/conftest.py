@@ -1,0 +1,56 @@
+"""A translator that has really learned something, in a second or two, and an engine that only echoes."""
+
+from random import Random
+
+import jaxtyping
+import pytest
+from echo_engine import EchoEngine
+from small_translator import make_pair, train_small_translator
+
+from jumok.engines.native import TorchEngine
+from jumok.engines.text import TextTranslator
+from jumok.model.translator import Translator
+from jumok.tokenizer import Tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _quick(without_shape_checks: None) -> None:
+    """The model's own tests check shapes; a search takes thousands of steps, and checking them would take most time."""
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    rng = Random(1)
+    return Tokenizer.train([side for _ in range(300) for side in make_pair(rng)], 400)
+
+
+@pytest.fixture(scope="session")
+def pairs() -> list[tuple[str, str]]:
+    """Sentences and what they mean."""
+    rng = Random(2)
+    return [make_pair(rng) for _ in range(24)]
+
+
+@pytest.fixture(scope="session")
+def trained(tokenizer: Tokenizer) -> Translator:
+    """A model that translates the language of `make_pair`, in evaluation mode."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    model = train_small_translator(tokenizer)
+    jaxtyping.config.update("jaxtyping_disable", before)
+    return model
+
+
+@pytest.fixture
+def translator(trained: Translator, tokenizer: Tokenizer) -> TextTranslator:
+    return TextTranslator(TorchEngine(trained), tokenizer)
+
+
+@pytest.fixture
+def echo() -> EchoEngine:
+    return EchoEngine()
+
+
+@pytest.fixture
+def echoing(echo: EchoEngine, tokenizer: Tokenizer) -> TextTranslator:
+    return TextTranslator(echo, tokenizer)
