@@ -1,4 +1,4 @@
-"""What `auto` chooses: sizes from the corpus, length from the speed this machine really has. Every choice has a reason."""
+"""What `auto` chooses: sizes from the corpus, length from the speed this machine has. Every choice has a reason."""
 
 from __future__ import annotations
 
@@ -6,73 +6,88 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from jumok.errors import ConfigError
-from jumok.training.settings import Settings
+from jumok.training.settings import Settings, StopSettings
 
 MEASURE_SECONDS = 5.0
+TRAINING_SHARE = 0.9  # of the minutes given; validation, checkpoints and the averages at the end take the rest
 # Above these many target tokens in the corpus, the next larger preset learns enough more to be worth its time.
-PRESET_TOKENS = (("tiny", 3_000_000), ("small", 30_000_000), ("base", math.inf))
-DEFAULT_EPOCHS_OF_TOKENS = 30_000_000  # without a given length: about this many tokens are learned from …
-LEAST_EPOCHS, MOST_EPOCHS = 3.0, 60.0  # … within these bounds
+PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
+BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
+PEAK_RATES = {"tiny": 2e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4}
+DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
+LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
+MOST_WARMUP, WARMUP_SHARE = 4000, 0.1
+VALIDATIONS, CHECKPOINT_SECONDS = 15, 300.0
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One thing `auto` decided."""
+    """One thing `auto` decided: the setting's dotted name, its value, and why."""
 
     name: str
-    value: object
+    value: Any
     why: str
 
 
-@dataclass(frozen=True)
-class Speed:
-    """Seconds one update takes, measured on real batches."""
-
-    seconds_per_step: float
-
-
-def choose_preset(target_tokens: int) -> Choice:
-    """The smallest preset that the corpus does not outgrow."""
-    name = next(name for name, limit in PRESET_TOKENS if target_tokens < limit)
-    return Choice("preset", name, f"the corpus has {target_tokens:,} target tokens")
-
-
-def choose_batch_tokens(target_tokens: int) -> Choice:
-    """Small corpora want many small updates, large ones fewer large ones."""
-    tokens = 1024 if target_tokens < 2_000_000 else 2048 if target_tokens < 20_000_000 else 4096
-    return Choice("batch.tokens", tokens, "small batches learn more per minute from a small corpus")
+def choose_sizes(settings: Settings, target_tokens: int) -> list[Choice]:
+    """Preset, batch and peak rate, where they are not given."""
+    choices = []
+    size = f"the corpus has {target_tokens:,} target tokens"
+    preset = settings.preset
+    if preset == "auto":
+        preset = next(name for name, limit in PRESET_TOKENS if target_tokens < limit)
+        choices.append(Choice("preset", preset, size))
+    if settings.batch.tokens is None:
+        tokens = next(tokens for tokens, limit in BATCH_TOKENS if target_tokens < limit)
+        choices.append(Choice("batch.tokens", tokens, size))
+    if settings.optimizer.lr is None:
+        choices.append(Choice("optimizer.lr", PEAK_RATES.get(preset, 1e-3), f"suits {preset}"))
+    return choices
 
 
-def measure_speed(step: Callable[[], None], seconds: float = MEASURE_SECONDS) -> Speed:
-    """Runs updates for a few seconds; the median of the later ones, because the first warm up."""
+def measure_step(step: Callable[[], None], seconds: float = MEASURE_SECONDS) -> float:
+    """Seconds one update takes: the mean over the later ones, because the first warm up."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:
         started = time.perf_counter()
         step()
         times.append(time.perf_counter() - started)
-    later = sorted(times[len(times) // 3 :])
-    return Speed(later[len(later) // 2])
+    later = times[len(times) // 3 :]
+    return sum(later) / len(later)
 
 
-def choose_steps(settings: Settings, steps_per_epoch: int, target_tokens: int, speed: Speed) -> Choice:
-    """How many updates the training has, from whichever length was asked for."""
-    stop = settings.stop
+def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, step_seconds: float) -> list[Choice]:
+    """How long to train, the schedule that fits it, and how often to validate and save, where they are not given."""
+    steps, why = _steps(settings.stop, steps_per_epoch, target_tokens, step_seconds)
+    choices = [Choice("stop.steps", steps, why)]
+    if settings.schedule.name is None:
+        choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
+    if settings.schedule.warmup is None:
+        warmup = max(1, min(MOST_WARMUP, round(steps * WARMUP_SHARE)))
+        choices.append(Choice("schedule.warmup", warmup, f"{WARMUP_SHARE:.0%} of the steps, {MOST_WARMUP:,} at most"))
+    if settings.validation.every is None:
+        choices.append(Choice("validate.every", max(1, math.ceil(steps / VALIDATIONS)), f"{VALIDATIONS} times in all"))
+    if settings.checkpoint.every is None:
+        every = max(1, round(CHECKPOINT_SECONDS / step_seconds))
+        choices.append(Choice("checkpoint.every", every, f"about every {CHECKPOINT_SECONDS / 60:g} minutes"))
+    return choices
+
+
+def _steps(stop: StopSettings, steps_per_epoch: int, target_tokens: int, step_seconds: float) -> tuple[int, str]:
     given = [name for name in ("steps", "epochs", "minutes") if getattr(stop, name) is not None]
     if len(given) > 1:
         raise ConfigError(f"stop.{given[0]} and stop.{given[1]} are both given. Give one length.")
     if stop.steps is not None:
-        return Choice("stop.steps", stop.steps, "as asked")
+        return stop.steps, "as asked"
     if stop.minutes is not None:
-        # Validation, checkpoints and the averages at the end come out of the same minutes.
-        steps = max(1, int(stop.minutes * 60 * TRAINING_SHARE / speed.seconds_per_step))
-        return Choice("stop.steps", steps, f"{stop.minutes:g} minutes at {speed.seconds_per_step * 1e3:.0f} ms a step")
-    if stop.epochs is not None:
-        return Choice("stop.steps", max(1, round(stop.epochs * steps_per_epoch)), f"{stop.epochs:g} epochs")
-    epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_EPOCHS_OF_TOKENS / target_tokens))
-    return Choice("stop.steps", max(1, round(epochs * steps_per_epoch)), f"{epochs:.0f} epochs suit a corpus of this size")
-
-
-TRAINING_SHARE = 0.9
+        steps = max(1, int(stop.minutes * 60 * TRAINING_SHARE / step_seconds))
+        return steps, f"{stop.minutes:g} minutes at {step_seconds * 1e3:.0f} ms a step, measured here"
+    epochs, why = stop.epochs, "as asked"
+    if epochs is None:
+        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / target_tokens))
+        why = f"for {target_tokens:,} target tokens"
+    return max(1, round(epochs * steps_per_epoch)), f"{epochs:.3g} epochs {why}"

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Interrupts:
-    """While it is entered, SIGINT and SIGTERM only set `received`; a second one ends the process with 128 + its number."""
+    """Within it, SIGINT and SIGTERM only set `received`; a second one ends the process with 128 + its number."""
 
     def __init__(self) -> None:
         self.received: int | None = None

@@ -1,0 +1,112 @@
+"""Batches as the model wants them: padded arrays of ids, made in the background while another is learned from."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.data.buckets import BatchPlan
+from jumok.data.store import Indices, TokenStore
+from jumok.tokenizer import BOS, EOS, PAD
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs. Rows end with padding."""
+
+    source: Ids  # [B, S] ends with </s>
+    target_in: Ids  # [B, T] begins with <s>
+    target_out: Ids  # [B, T] the same one token later: ends with </s>
+    lines: Ids  # [B] where each pair stands in the corpus
+
+    @property
+    def tokens(self) -> int:
+        """How many target tokens are to be predicted."""
+        return int(np.count_nonzero(self.target_out != PAD))
+
+    def halves(self) -> tuple[Self, Self] | None:
+        """The batch in two parts, or None if it is a single pair."""
+        middle = len(self.lines) // 2
+        if middle == 0:
+            return None
+        return self._rows(slice(None, middle)), self._rows(slice(middle, None))
+
+    def describe(self) -> str:
+        """Which pairs these are, by their lines in the corpus."""
+        shown = ", ".join(str(line) for line in self.lines[:8])
+        return f"lines {shown}{', …' if len(self.lines) > 8 else ''} of the corpus"
+
+    def _rows(self, rows: slice) -> Self:
+        return type(self)(self.source[rows], self.target_in[rows], self.target_out[rows], self.lines[rows])
+
+
+def collate(store: TokenStore, indices: Indices) -> Batch:
+    """The batch of these pairs."""
+    source, source_lengths = store.gather("source", indices)
+    target, target_lengths = store.gather("target", indices)
+    return make_batch(source, source_lengths, target, target_lengths, store.gather("line", indices)[0])
+
+
+def make_batch(source: Ids, source_lengths: Ids, target: Ids, target_lengths: Ids, lines: Ids) -> Batch:
+    """A batch from the ids of all its sentences one after another, and their lengths."""
+    ended = _pad(target, target_lengths)
+    begun = np.roll(ended, 1, axis=1)
+    begun[:, 0] = BOS
+    begun[begun == EOS] = PAD  # what stood at the end of the shorter sentences
+    return Batch(_pad(source, source_lengths), begun, ended, lines)
+
+
+def _pad(flat: Ids, lengths: Ids) -> Ids:
+    """Rows of ids, each followed by </s> and then by padding up to the longest."""
+    rows = np.full((len(lengths), int(lengths.max()) + 1), PAD, np.int64)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = flat
+    rows[np.arange(len(lengths)), lengths] = EOS
+    return rows
+
+
+_END = object()
+
+
+def load_batches(
+    plan: BatchPlan, collate: Callable[[int, Indices], Any], start: int = 0, prefetch: int = 4
+) -> Iterator[Any]:
+    """The batches of a plan from number `start` on, each made by `collate(number, examples)` in a background thread."""
+    ready: queue.Queue[Any] = queue.Queue(prefetch)
+    abandoned = threading.Event()
+
+    def put(item: Any) -> bool:
+        while not abandoned.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for number in range(start, len(plan)):
+                if not put(collate(number, plan[number])):
+                    return
+            put(_END)
+        except BaseException as error:
+            put(error)
+
+    worker = threading.Thread(target=work, name="batches", daemon=True)
+    worker.start()
+    try:
+        while (item := ready.get()) is not _END:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        abandoned.set()
+        worker.join()

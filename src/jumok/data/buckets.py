@@ -1,0 +1,77 @@
+"""Batches of about equally long examples, by a budget of tokens. Their order is a pure function of (seed, epoch)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.errors import ConfigError
+from jumok.seeds import bit_stream
+
+Lengths = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """One epoch: which examples stand together, in which order."""
+
+    examples: npt.NDArray[np.int64]  # every example once
+    bounds: npt.NDArray[np.int64]  # batch b is examples[bounds[b] : bounds[b + 1]]
+    order: npt.NDArray[np.int64]  # batch number to b
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, number: int) -> npt.NDArray[np.int64]:
+        """The examples of that batch."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        batch = self.order[number]
+        return self.examples[self.bounds[batch] : self.bounds[batch + 1]]
+
+    def digest(self) -> str:
+        """A fingerprint of all of it."""
+        parts = (self.examples, self.bounds, self.order)
+        return sha256(b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in parts)).hexdigest()
+
+
+def plan_batches(lengths: tuple[Lengths, ...], tokens: int, seed: int, epoch: int) -> BatchPlan:
+    """Batches whose padded size, rows × longest length, is at most `tokens` in every column.
+
+    A single example longer than that is a batch of its own. Examples are sorted by the last column, then by the others,
+    then at random, so that equal lengths meet in other company each epoch.
+    """
+    if tokens < 1:
+        raise ConfigError(f"batch.tokens={tokens} must be at least 1.")
+    # Raw bits: NumPy may draw its distributions otherwise in a later version, and the order must stay.
+    bits = bit_stream(seed, "batches", epoch)
+    examples = np.lexsort([bits.random_raw(len(lengths[0])), *_there_and_back(lengths)])
+    bounds = _cut(np.stack(lengths)[:, examples].max(0), tokens)
+    return BatchPlan(examples, bounds, np.argsort(bits.random_raw(len(bounds) - 1), kind="stable"))
+
+
+def _there_and_back(lengths: tuple[Lengths, ...]) -> list[Lengths]:
+    """Sort keys, most important last. The others rise under even lengths of the last column and fall under odd ones.
+
+    So neighbours stay alike where the last column changes: short sources next to short ones, long next to long.
+    """
+    direction = np.where(lengths[-1] % 2 == 0, 1, -1)
+    return [*(column * direction for column in lengths[:-1]), lengths[-1]]
+
+
+def _cut(widths: npt.NDArray[np.int64], tokens: int) -> npt.NDArray[np.int64]:
+    """Where each batch begins, and the end: as many rows as fit, counting all as wide as the widest of them.
+
+    `widths` need not be sorted. Each turn of the loop makes one batch; a running maximum over a stretch that surely
+    contains its end finds it without looking at rows one by one.
+    """
+    bounds = [0]
+    while (start := bounds[-1]) < len(widths):
+        most = max(1, tokens // max(1, int(widths[start])))
+        reach = np.maximum.accumulate(widths[start : start + most])
+        fits = int(np.searchsorted(reach * np.arange(1, len(reach) + 1), tokens, side="right"))
+        bounds.append(start + max(1, fits))
+    return np.array(bounds)

@@ -1,0 +1,224 @@
+"""A parallel corpus made ready for training: vocabulary learned, sentences held out, tokens stored.
+
+    store/  tokenizer.model  train/  valid.jsonl  prepared.json
+
+It is made once. When a file or a setting that matters has changed, or anything is missing, it is made again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jumok.data.batch import Batch, collate, load_batches, make_batch
+from jumok.data.buckets import BatchPlan, plan_batches
+from jumok.data.corpora import Pair, Rejections, read_pairs
+from jumok.data.store import Indices, TokenStore, fingerprint_of
+from jumok.errors import BundleError, InputError
+from jumok.files import REAL_FILES, UnreadableError, format_json, parse_json_object, read_bounded, replace_file_durably
+from jumok.seeds import derive_seed
+from jumok.tokenizer import Tokenizer, choose_size, measure_texts
+
+LONGEST = 512  # tokens on either side of a pair that is learned from
+HELD_OUT_SHARE, HELD_OUT_MOST = 0.05, 1000  # pairs for validation when none are given
+CHUNK = 10_000  # pairs tokenized at a time, on all cores
+_LARGEST_VALID = 1 << 30
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """Everything training and validation need of a corpus."""
+
+    tokenizer: Tokenizer
+    train: TokenStore  # columns source, target, line
+    valid: list[tuple[str, str]]
+    facts: dict[str, Any]  # fingerprint, tokenizer, rejected … : what the user is told and the card records
+
+
+def prepare(
+    directory: Path,
+    paths: Sequence[str | Path],
+    *,
+    valid: Sequence[str | Path] | None = None,
+    size: int | None = None,
+    longest: int = LONGEST,
+    seed: int = 0,
+) -> ParallelCorpus:
+    """The corpus in these files, from `directory` if it stands there already, else made and kept there."""
+    files = [Path(path) for path in (*paths, *(valid or ()))]
+    for path in files:
+        if not path.is_file():
+            raise InputError(f"{path}: is not a file. Give two aligned text files, or one TSV, CSV, JSONL or TMX file.")
+    fingerprint = fingerprint_of(files, len(paths), size, longest, seed)
+    known = _open(directory, fingerprint)
+    return known or _make(directory, fingerprint, _Reader(paths, valid, seed), size, longest)
+
+
+class _Reader:
+    """Reads a corpus several times, always with the same pairs held out."""
+
+    def __init__(self, paths: Sequence[str | Path], valid: Sequence[str | Path] | None, seed: int) -> None:
+        self.paths, self.valid_paths, self.seed = paths, valid, seed
+        self.rejections = Rejections()
+        self.threshold = -1
+        if valid is None:
+            self.threshold = self._choose_threshold()
+
+    def train(self, rejections: Rejections | None = None) -> Iterator[Pair]:
+        for pair in read_pairs(self.paths, rejections if rejections is not None else Rejections()):
+            if self._hash(pair.source) > self.threshold:
+                yield pair
+
+    def valid(self) -> Iterator[Pair]:
+        if self.valid_paths is not None:
+            yield from read_pairs(self.valid_paths, self.rejections)
+        else:
+            yield from (p for p in read_pairs(self.paths, Rejections()) if self._hash(p.source) <= self.threshold)
+
+    def _choose_threshold(self) -> int:
+        """The pairs whose sources have the smallest hashes are held out: repeated sentences stay on one side."""
+        total, seen = 0, set[int]()
+        smallest: list[int] = []  # a heap of the negative hashes, the largest hash on top
+        for pair in read_pairs(self.paths, Rejections()):
+            total += 1
+            number = self._hash(pair.source)
+            if number in seen or (len(smallest) == HELD_OUT_MOST and number > -smallest[0]):
+                continue
+            seen.add(number)
+            heapq.heappush(smallest, -number)
+            if len(smallest) > HELD_OUT_MOST:
+                seen.discard(-heapq.heappop(smallest))
+        if len(seen) < 2:
+            raise InputError(
+                f"{self.paths[0]}: {total:,} usable pair(s), all with the same source: nothing to learn from and to "
+                "measure on. Give at least two different sentences."
+            )
+        wanted = min(max(1, int(total * HELD_OUT_SHARE)), len(seen) - 1, HELD_OUT_MOST)
+        return sorted(seen)[wanted - 1]
+
+    def _hash(self, source: str) -> int:
+        key = self.seed.to_bytes(8, "little")
+        return int.from_bytes(blake2b(source.encode(), digest_size=8, key=key).digest(), "little")
+
+
+def _make(directory: Path, fingerprint: str, reader: _Reader, size: int | None, longest: int) -> ParallelCorpus:
+    reason = "as asked"
+    if size is None:
+        size, reason = choose_size(measure_texts(_texts(reader.train())))
+    tokenizer = Tokenizer.train(_texts(reader.train()), size, seed=reader.seed)
+    rejections = reader.rejections
+    train = TokenStore.build(
+        directory / "train",
+        _encode(reader.train(rejections), tokenizer, longest, rejections),
+        columns=("source", "target", "line"),
+        fingerprint=fingerprint,
+    )
+    if not len(train):
+        raise InputError(f"{reader.paths[0]}: no pair is left to learn from:\n{rejections.render()}")
+    valid = [(pair.source, pair.target) for pair in reader.valid()]
+    facts = {
+        "fingerprint": fingerprint,
+        "tokenizer": {"size": tokenizer.size, "why": reason},
+        "pairs": len(train),
+        "target_tokens": int(train.lengths("target").sum()) + len(train),
+        "valid_pairs": len(valid),
+        "rejected": rejections.to_json(),
+    }
+    lines = "".join(json.dumps({"src": source, "tgt": target}, ensure_ascii=False) + "\n" for source, target in valid)
+    replace_file_durably(REAL_FILES, directory / "valid.jsonl", lines.encode())
+    replace_file_durably(REAL_FILES, directory / "tokenizer.model", tokenizer.to_bytes())
+    replace_file_durably(REAL_FILES, directory / "prepared.json", format_json(facts))
+    return ParallelCorpus(tokenizer, train, valid, facts)
+
+
+def _open(directory: Path, fingerprint: str) -> ParallelCorpus | None:
+    train = TokenStore.open(directory / "train", fingerprint)
+    try:
+        facts = parse_json_object(
+            read_bounded(directory / "prepared.json", _LARGEST_VALID), directory / "prepared.json"
+        )
+        lines = read_bounded(directory / "valid.jsonl", _LARGEST_VALID).decode().split("\n")[:-1]
+        valid = [(pair["src"], pair["tgt"]) for pair in map(json.loads, lines)]
+        tokenizer = Tokenizer.load(directory / "tokenizer.model")
+    except (UnreadableError, BundleError, OSError, ValueError, KeyError):
+        return None
+    complete = train is not None and facts["fingerprint"] == fingerprint and facts["valid_pairs"] == len(valid)
+    return ParallelCorpus(tokenizer, train, valid, facts) if complete and train is not None else None
+
+
+def _texts(pairs: Iterator[Pair]) -> Iterator[str]:
+    for pair in pairs:
+        yield pair.source
+        yield pair.target
+
+
+def _encode(
+    pairs: Iterator[Pair], tokenizer: Tokenizer, longest: int, rejections: Rejections
+) -> Iterator[tuple[list[int], list[int], list[int]]]:
+    while chunk := list(islice(pairs, CHUNK)):
+        sources = tokenizer.encode([pair.source for pair in chunk])
+        targets = tokenizer.encode([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
+            if max(len(source), len(target)) > longest:
+                rejections.add(f"longer than {longest} tokens", pair.where)
+            else:
+                yield source, target, [int(pair.where.rpartition(":")[2])]
+
+
+class TranslationEpochs:
+    """The training pairs as the trainer wants them: batches whose order depends on (seed, epoch) alone."""
+
+    def __init__(self, corpus: ParallelCorpus, *, tokens: int, seed: int, sampling: float = 0.0) -> None:
+        self.corpus, self.tokens, self.seed, self.sampling = corpus, tokens, seed, sampling
+        self._plans: dict[int, BatchPlan] = {}
+
+    def size(self, epoch: int) -> int:
+        """How many batches the epoch has."""
+        return len(self._plan(epoch))
+
+    def digest(self, epoch: int) -> str:
+        """A fingerprint of the data and its order."""
+        return f"{self.corpus.facts['fingerprint']}:{self._plan(epoch).digest()}"
+
+    def batches(self, epoch: int, start: int) -> Iterator[Batch]:
+        """The batches of that epoch from `start` on, made in the background."""
+        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), start)
+
+    def largest(self) -> Batch:
+        """The batch with the most cells: of those with the most padded tokens, any."""
+        plan = self._plan(0)
+        lengths = np.maximum(self.corpus.train.lengths("source"), self.corpus.train.lengths("target"))
+        cells = [int(lengths[plan[number]].max() + 1) * len(plan[number]) for number in range(len(plan))]
+        return collate(self.corpus.train, plan[int(np.argmax(cells))])
+
+    def _plan(self, epoch: int) -> BatchPlan:
+        if epoch not in self._plans:
+            store = self.corpus.train
+            lengths = (store.lengths("source") + 1, store.lengths("target") + 1)  # with </s>
+            self._plans = {epoch: plan_batches(lengths, self.tokens, self.seed, epoch)}
+        return self._plans[epoch]
+
+    def _collate(self, epoch: int, number: int, indices: Indices) -> Batch:
+        if not self.sampling:
+            return collate(self.corpus.train, indices)
+        seed = derive_seed(self.seed, "subwords", epoch, number)
+        source = self._sampled("source", indices, seed)
+        target = self._sampled("target", indices, seed + 1)
+        return make_batch(*source, *target, self.corpus.train.gather("line", indices)[0])
+
+    def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[Indices, Indices]:
+        """The sentences cut into other subwords than last time."""
+        ids = [self.corpus.train.example(column, int(index)) for index in indices]
+        texts = self.corpus.tokenizer.decode(ids)
+        sampled = self.corpus.tokenizer.encode_sampled(texts, self.sampling, seed)
+        return np.array([number for row in sampled for number in row], np.int64), np.array(
+            [len(row) for row in sampled]
+        )

@@ -1,0 +1,172 @@
+"""Token ids on disk, memory-mapped: built once, read at random, larger than memory if need be.
+
+    train/  source.ids  source.lengths  target.ids  target.lengths …  store.json
+
+A store exists whole or not at all: it is written beside its place and renamed into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from io import FileIO
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.files import (
+    MAX_JSON_BYTES,
+    REAL_FILES,
+    UnreadableError,
+    clean_leftovers,
+    format_json,
+    make_directory_durably,
+    parse_json_object,
+    read_bounded,
+    remove,
+    set_aside,
+)
+
+INDEX = "store.json"
+Indices = npt.NDArray[np.int64]
+
+_EXAMPLES_AT_A_TIME = 10_000
+
+
+@dataclass(frozen=True)
+class _Column:
+    ids: npt.NDArray[Any]  # all examples one after another
+    lengths: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+
+
+class TokenStore:
+    """Examples, each a sequence of ids in every column."""
+
+    def __init__(self, columns: dict[str, _Column]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())).lengths)
+
+    def lengths(self, column: str) -> npt.NDArray[np.int64]:
+        """How many ids each example has in that column."""
+        return self._columns[column].lengths
+
+    def example(self, column: str, index: int) -> list[int]:
+        """The ids of one example."""
+        data = self._columns[column]
+        start = int(data.offsets[index])
+        return [int(number) for number in data.ids[start : start + int(data.lengths[index])]]
+
+    def gather(self, column: str, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The ids of several examples, one after another, and their lengths."""
+        data = self._columns[column]
+        lengths = data.lengths[indices]
+        first = np.repeat(data.offsets[indices] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        return data.ids[first + np.arange(len(first))].astype(np.int64), lengths
+
+    def _is_consistent(self, examples: object) -> bool:
+        return bool(self._columns) and all(
+            len(column.lengths) == examples and int(column.lengths.sum()) == len(column.ids)
+            for column in self._columns.values()
+        )
+
+    @classmethod
+    def build(
+        cls,
+        directory: Path,
+        examples: Iterable[Sequence[Sequence[int]]],
+        *,
+        columns: Sequence[str],
+        fingerprint: str,
+    ) -> TokenStore:
+        """Writes a store, in bounded memory."""
+        make_directory_durably(REAL_FILES, directory.parent)
+        building = directory.parent / f".tmp-{directory.name}-{token_hex(8)}"
+        clean_leftovers(REAL_FILES, directory.parent)
+        REAL_FILES.make_directory(building)
+        try:
+            count = _write_columns(building, examples, columns)
+            sizes = {path.name: path.stat().st_size for path in sorted(building.iterdir())}
+            index = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
+            with REAL_FILES.create(building / INDEX) as file:
+                REAL_FILES.write(file, memoryview(format_json({**index, "sizes": sizes})))
+                REAL_FILES.sync(file)
+            REAL_FILES.sync_directory(building)
+            if directory.exists():
+                remove(REAL_FILES, set_aside(REAL_FILES, directory))
+            REAL_FILES.rename(building, directory)
+            REAL_FILES.sync_directory(directory.parent)
+        except BaseException:
+            if building.exists():
+                remove(REAL_FILES, building)
+            raise
+        store = cls.open(directory, fingerprint)
+        assert store is not None
+        return store
+
+    @classmethod
+    def open(cls, directory: Path, fingerprint: str) -> TokenStore | None:
+        """The store at that place, or None if there is none, it is of other data, or it is damaged: then build it."""
+        try:
+            index = parse_json_object(read_bounded(directory / INDEX, MAX_JSON_BYTES), directory / INDEX)
+            if index["fingerprint"] != fingerprint or not _sizes_agree(directory, index["sizes"]):
+                return None
+            store = cls({str(name): _map_column(directory, name) for name in index["columns"]})
+        except (UnreadableError, OSError, KeyError, TypeError, AttributeError, ValueError):
+            return None
+        return store if store._is_consistent(index["examples"]) else None
+
+
+def fingerprint_of(paths: Iterable[Path], *settings: object) -> str:
+    """A digest of what files contain and of whatever else decides what is made from them."""
+    digest = sha256(repr(settings).encode())
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _write_columns(directory: Path, examples: Iterable[Sequence[Sequence[int]]], columns: Sequence[str]) -> int:
+    count = 0
+    waiting = iter(examples)
+    with ExitStack() as stack:
+        files = {
+            name: [stack.enter_context(REAL_FILES.create(directory / f"{name}.{part}")) for part in ("ids", "lengths")]
+            for name in columns
+        }
+        while chunk := list(islice(waiting, _EXAMPLES_AT_A_TIME)):
+            count += len(chunk)
+            for position, (ids_file, lengths_file) in enumerate(files.values()):
+                sequences = [example[position] for example in chunk]
+                _write(lengths_file, np.fromiter(map(len, sequences), np.int32, len(sequences)))
+                _write(ids_file, np.fromiter((number for ids in sequences for number in ids), np.int32))
+        for pair in files.values():
+            for file in pair:
+                REAL_FILES.sync(file)
+    return count
+
+
+def _write(file: FileIO, numbers: npt.NDArray[Any]) -> None:
+    REAL_FILES.write(file, memoryview(numbers.tobytes()))
+
+
+def _sizes_agree(directory: Path, sizes: dict[str, int]) -> bool:
+    return all(
+        (directory / name).is_file() and (directory / name).stat().st_size == size for name, size in sizes.items()
+    )
+
+
+def _map_column(directory: Path, name: str) -> _Column:
+    lengths = np.fromfile(directory / f"{name}.lengths", np.int32).astype(np.int64)
+    path = directory / f"{name}.ids"
+    # An empty file cannot be mapped.
+    ids = np.memmap(path, np.int32, mode="r") if path.stat().st_size else np.empty(0, np.int32)
+    return _Column(ids, lengths, np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(lengths) else lengths)

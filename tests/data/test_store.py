@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumok.data import store as module
+from jumok.data.store import INDEX, TokenStore, fingerprint_of
+
+COLUMNS = ("source", "target")
+EXAMPLES = [([5, 6, 7], [8]), ([], [9, 10]), ([11], []), ([12, 70_000], [13, 14, 15])]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    TokenStore.build(tmp_path / "train", iter(EXAMPLES), columns=COLUMNS, fingerprint="a")
+    return tmp_path / "train"
+
+
+def opened(directory: Path) -> TokenStore:
+    store = TokenStore.open(directory, "a")
+    assert store is not None
+    return store
+
+
+sequences = st.lists(st.integers(0, 2**31 - 1), max_size=6)
+
+
+@given(st.lists(st.tuples(sequences, sequences), max_size=12), st.data())
+def test_what_was_stored_is_read(
+    tmp_path_factory: pytest.TempPathFactory, examples: list[tuple[list[int], list[int]]], data: st.DataObject
+) -> None:
+    directory = tmp_path_factory.mktemp("store") / "train"
+    TokenStore.build(directory, iter(examples), columns=COLUMNS, fingerprint="a")
+    store = opened(directory)
+    assert len(store) == len(examples)
+    places = st.lists(st.integers(0, len(examples) - 1), max_size=9) if examples else st.just([])
+    indices = data.draw(places)
+    for column, name in enumerate(COLUMNS):
+        assert [store.example(name, i) for i in range(len(store))] == [example[column] for example in examples]
+        assert store.lengths(name).tolist() == [len(example[column]) for example in examples]
+        ids, lengths = store.gather(name, np.array(indices, np.int64))
+        assert ids.tolist() == [number for i in indices for number in examples[i][column]]
+        assert lengths.tolist() == [len(examples[i][column]) for i in indices]
+        assert ids.dtype == np.int64
+
+
+def test_many_examples_are_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_EXAMPLES_AT_A_TIME", 3)
+    examples = [([i] * (i % 4), [i]) for i in range(20)]
+    store = TokenStore.build(tmp_path / "train", iter(examples), columns=COLUMNS, fingerprint="a")
+    assert [store.example("source", i) for i in range(20)] == [source for source, _ in examples]
+
+
+def test_other_data_or_no_store_is_not_opened(directory: Path) -> None:
+    assert TokenStore.open(directory, "b") is None
+    assert TokenStore.open(directory.with_name("absent"), "a") is None
+
+
+def test_a_new_store_takes_the_place_of_the_old_and_nothing_is_left_over(directory: Path) -> None:
+    TokenStore.build(directory, [([1], [2])], columns=COLUMNS, fingerprint="b")
+    assert TokenStore.open(directory, "a") is None
+    replaced = TokenStore.open(directory, "b")
+    assert replaced is not None
+    assert len(replaced) == 1
+    assert [path.name for path in directory.parent.iterdir()] == ["train"]
+
+
+@pytest.mark.parametrize("name", ["source.ids", "source.lengths", "target.ids", "target.lengths", INDEX])
+@pytest.mark.parametrize("damage", ["gone", "shorter", "longer"])
+def test_damage_is_seen(directory: Path, name: str, damage: str) -> None:
+    path = directory / name
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(data[:-4] if damage == "shorter" else data + b"\1\0\0\0")
+    assert TokenStore.open(directory, "a") is None
+
+
+def test_a_build_that_fails_leaves_the_old_store_and_nothing_else(directory: Path) -> None:
+    def failing() -> object:
+        yield EXAMPLES[0]
+        raise RuntimeError("the corpus ended badly")
+
+    with pytest.raises(RuntimeError, match="ended badly"):
+        TokenStore.build(directory, failing(), columns=COLUMNS, fingerprint="b")  # type: ignore[arg-type]
+    assert len(opened(directory)) == len(EXAMPLES)
+    assert [path.name for path in directory.parent.iterdir()] == ["train"]
+
+
+def test_the_fingerprint_follows_contents_and_settings_not_names(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("a\n")
+    second.write_text("a\n")
+    known = fingerprint_of([first], 8000, "x")
+    assert fingerprint_of([second], 8000, "x") == known
+    second.write_text("b\n")
+    others = [fingerprint_of([second], 8000, "x"), fingerprint_of([first], 8001, "x"), fingerprint_of([first], 8000)]
+    others += [fingerprint_of([first, second], 8000, "x"), fingerprint_of([second, first], 8000, "x")]
+    assert len({known, *others}) == 6
+
+
+def test_the_index_says_what_is_inside(directory: Path) -> None:
+    index = json.loads((directory / INDEX).read_text())
+    assert index["columns"] == list(COLUMNS)
+    assert index["examples"] == len(EXAMPLES)
+    assert index["sizes"]["source.ids"] == 4 * sum(len(source) for source, _ in EXAMPLES)

@@ -1,0 +1,48 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumok.errors import ConfigError
+from jumok.training.schedule import SCHEDULES, make_schedule, paper_peak
+
+
+@given(warmup=st.integers(1, 8000), step=st.integers(1, 10**6), d_model=st.sampled_from([128, 512]))
+def test_the_papers_formula(warmup: int, step: int, d_model: int) -> None:
+    schedule = make_schedule("inverse_sqrt", peak=paper_peak(d_model, warmup), warmup=warmup, total=None)
+    formula = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    assert schedule(step) == pytest.approx(formula, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_rises_to_the_peak_and_never_exceeds_it(name: str) -> None:
+    schedule = make_schedule(name, peak=0.002, warmup=100, total=1000)
+    rates = [schedule(step) for step in range(1, 1001)]
+    assert rates[99] == pytest.approx(0.002)
+    assert max(rates) <= 0.002 * (1 + 1e-12)
+    assert all(earlier < later for earlier, later in zip(rates[:99], rates[1:100], strict=True))
+    assert all(earlier >= later for earlier, later in zip(rates[99:], rates[100:], strict=False))
+    assert all(rate > 0 for rate in rates)
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine"])
+def test_a_training_of_known_length_ends_near_zero(name: str) -> None:
+    schedule = make_schedule(name, peak=1.0, warmup=10, total=1000)
+    assert schedule(1000) < 0.01
+    assert schedule(1001) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "linaer", "peak": 1.0, "warmup": 1, "total": 9}, 'Did you mean "linear"'),
+        ({"name": "linear", "peak": 1.0, "warmup": 1, "total": None}, "--minutes"),
+        ({"name": "linear", "peak": 1.0, "warmup": 10, "total": 9}, "warmup=10"),
+        ({"name": "constant", "peak": 1.0, "warmup": 0, "total": 9}, "warmup=0"),
+        ({"name": "constant", "peak": math.nan, "warmup": 1, "total": 9}, "nan"),
+    ],
+)
+def test_what_cannot_be_scheduled_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_schedule(**arguments)
