@@ -45,7 +45,7 @@ class TrainingResult:
     run: Path
     model: Path  # the bundle of the best weights
     steps: int
-    score: float  # of the best validation
+    score: float | None  # of the best validation
 
 
 def train_translator(

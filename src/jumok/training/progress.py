@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -72,7 +71,7 @@ class Progress:
     seconds: float = 0.0  # spent training, without validation and checkpoints
     loss_sum: float = 0.0  # since the last line in the log
     loss_tokens: int = 0
-    best_score: float = -math.inf
+    best_score: float | None = None
     best_step: int | None = None
     stale: int = 0  # validations since then
     scores: dict[str, float] = field(default_factory=dict)  # by step, of the validations whose checkpoints may remain

@@ -163,11 +163,18 @@ class Trainer:
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
         self._log("valid", **validation.metrics)
-        if validation.score > progress.best_score:
-            progress.best_score, progress.best_step, progress.stale = validation.score, progress.step, 0
-            self.publish(validation, progress.step)
+        if self._publish_if_best(validation):
+            progress.best_step, progress.stale = progress.step, 0
         else:
             progress.stale += 1
+
+    def _publish_if_best(self, validation: Validation) -> bool:
+        best = self.progress.best_score
+        if best is not None and validation.score <= best:
+            return False
+        self.progress.best_score = validation.score
+        self.publish(validation, self.progress.step)
+        return True
 
     def _measure(self) -> Validation:
         self.model.eval()
@@ -185,21 +192,24 @@ class Trainer:
 
     def _try_averages(self) -> None:
         """The mean of the last few checkpoints, and that of the best few: noise cancels, what was learned stays."""
-        scores, count = self.progress.scores, self.options.average
-        last = sorted(scores, key=int)[-count:]
-        best = sorted(scores, key=lambda step: scores[step])[-count:]
         trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-        for which, steps in (("last", last), ("best", best)):
-            average = average_checkpoints(self.run.checkpoints, [int(step) for step in steps])
-            if average is None or (which == "best" and set(best) == set(last)):
-                continue
-            self.model.load_state_dict(average)
-            validation = self._measure()
-            self._log("valid", averaged=which, **validation.metrics)
-            if validation.score > self.progress.best_score:
-                self.progress.best_score = validation.score
-                self.publish(validation, self.progress.step)
+        last, best = self._worth_averaging()
+        candidates = {"last": last} if set(best) == set(last) else {"last": last, "best": best}
+        for which, steps in candidates.items():
+            average = average_checkpoints(self.run.checkpoints, steps)
+            if average is not None:
+                self.model.load_state_dict(average)
+                validation = self._measure()
+                self._log("valid", averaged=which, **validation.metrics)
+                self._publish_if_best(validation)
         self.model.load_state_dict(trained)
+
+    def _worth_averaging(self) -> tuple[list[int], list[int]]:
+        """The last few validated steps, and the best few."""
+        scores, count = self.progress.scores, self.options.average
+        last = sorted(map(int, scores))[-count:]
+        best = sorted(map(int, scores), key=lambda step: scores[str(step)])[-count:]
+        return last, best
 
     def _log(self, event: str, **values: Any) -> None:
         progress = self.progress
@@ -220,11 +230,9 @@ class Trainer:
             "threads": torch.get_num_threads(),
         }
         tensors = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
-        best = sorted(progress.scores, key=lambda step: progress.scores[step])[-self.options.average :]
+        last, best = self._worth_averaging()
         self._log("checkpoint")
-        self.run.save_checkpoint(
-            progress.step, tensors, state, keep=max(2, self.options.average), protect=[int(step) for step in best]
-        )
+        self.run.save_checkpoint(progress.step, tensors, state, protect={*last, *best})
 
     def _restore(self) -> None:
         checkpoint = load_latest(self.run.checkpoints, self._rejected)

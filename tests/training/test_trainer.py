@@ -1,0 +1,191 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.training.toy import BATCHES, Toy, ToyBatch, ToyEpochs, ToyModel, squared_error
+from torch import Tensor
+
+from jumok.errors import CheckpointError, TrainingError
+from jumok.training.averaging import average_checkpoints
+from jumok.training.checkpoint import load_latest
+
+
+def weights(toy: Toy) -> dict[str, Tensor]:
+    return dict(toy.model.state_dict())
+
+
+def same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> bool:
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """A training that nobody interrupted."""
+    toy = Toy(tmp_path_factory.mktemp("whole") / "run")
+    assert toy.go() is not None
+    return toy
+
+
+@pytest.mark.parametrize("stops", [[1], [5], [6], [7], [29], [4, 11, 12, 13, 24], list(range(1, 30))])
+def test_a_training_interrupted_anywhere_ends_with_the_same_bits(tmp_path: Path, whole: Toy, stops: list[int]) -> None:
+    path = tmp_path / "run"
+    published: dict[int, dict[str, Tensor]] = {}
+    for stop in stops:
+        part = Toy(path, stop_after=stop)
+        assert part.go() is None
+        assert part.trainer.progress.step == stop
+        published |= part.published
+    last = Toy(path)
+    assert last.go() is not None
+    assert same(weights(last), weights(whole))
+    assert last.log() == whole.log()
+    published |= last.published
+    assert published.keys() == whole.published.keys()
+    assert all(same(published[step], whole.published[step]) for step in published)
+
+
+def test_a_crash_between_two_checkpoints_costs_time_but_not_a_bit(tmp_path: Path, whole: Toy) -> None:
+    def crash_at_13(model: ToyModel, batch: ToyBatch) -> Tensor:
+        if toy.trainer.progress.step == 13:
+            raise KeyError("power failure")
+        return squared_error(model, batch)
+
+    toy = Toy(tmp_path / "run", loss_of=crash_at_13)
+    with pytest.raises(KeyError):
+        toy.go()
+    again = Toy(tmp_path / "run")
+    again.go()
+    assert again.events[0]["event"] == "resumed"
+    assert again.events[0]["step"] == 12
+    assert same(weights(again), weights(whole))
+    assert again.log() == whole.log()
+
+
+def test_accumulated_batches_give_the_update_of_one_large_batch(tmp_path: Path) -> None:
+    class Joined(ToyEpochs):
+        """The same rows, all batches of an epoch in one."""
+
+        def size(self, epoch: int) -> int:
+            return 1
+
+        def batches(self, epoch: int, start: int) -> Any:
+            rows = torch.cat([batch.inputs for batch in super().batches(epoch, 0)])
+            return iter([ToyBatch(rows)][start:])
+
+    def without_dropout(model: ToyModel, batch: ToyBatch) -> Tensor:
+        model.dropout.rate = 0.0
+        return squared_error(model, batch)
+
+    many = Toy(tmp_path / "many", accumulate=BATCHES, steps=10, loss_of=without_dropout, average=1)
+    one = Toy(tmp_path / "one", accumulate=1, steps=10, loss_of=without_dropout, average=1, epochs=Joined())
+    many.go()
+    one.go()
+    for name, weight in weights(many).items():
+        torch.testing.assert_close(weight, weights(one)[name], rtol=1e-5, atol=1e-6)
+
+
+def test_a_loss_that_is_not_a_number_changes_nothing_and_names_the_batch(tmp_path: Path) -> None:
+    def nan_at_9(model: ToyModel, batch: ToyBatch) -> Tensor:
+        loss = squared_error(model, batch)
+        return loss * math.nan if toy.trainer.progress.step == 9 else loss
+
+    toy = Toy(tmp_path / "run", loss_of=nan_at_9)
+    with pytest.raises(TrainingError, match=r"step 10 is nan.*toy rows") as error:
+        toy.go()
+    assert error.value.exit_code not in (0, 1, 2)
+    checkpoint = load_latest(tmp_path / "run" / "checkpoints", lambda path, reason: None)
+    assert checkpoint is not None
+    assert checkpoint.step == 6
+    assert all(bool(weight.isfinite().all()) for weight in checkpoint.tensors["model"].values())
+
+
+def test_a_batch_too_large_for_memory_is_cut_and_the_update_stays_the_same(tmp_path: Path) -> None:
+    def small_memory(model: ToyModel, batch: ToyBatch) -> Tensor:
+        model.dropout.rate = 0.0
+        if len(batch.inputs) > 4:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes")
+        return squared_error(model, batch)
+
+    def large_memory(model: ToyModel, batch: ToyBatch) -> Tensor:
+        model.dropout.rate = 0.0
+        return squared_error(model, batch)
+
+    cut, uncut = Toy(tmp_path / "cut", loss_of=small_memory), Toy(tmp_path / "uncut", loss_of=large_memory)
+    cut.go()
+    uncut.go()
+    assert cut.trainer.pieces == 2
+    assert {"event": "memory", "step": 0, "pieces": 2} in cut.events  # found by the largest batch, before any step
+    for name, weight in weights(cut).items():
+        torch.testing.assert_close(weight, weights(uncut)[name], rtol=1e-4, atol=1e-5)
+
+
+def test_an_error_that_is_not_about_memory_is_not_hidden(tmp_path: Path) -> None:
+    def broken(model: ToyModel, batch: ToyBatch) -> Tensor:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        Toy(tmp_path / "run", loss_of=broken).go()
+
+
+def test_patience_ends_a_training_that_no_longer_improves(tmp_path: Path) -> None:
+    toy = Toy(tmp_path / "run", patience=2, steps=300, score_of=lambda model, step: -abs(step - 12), average=1)
+    progress = toy.go()
+    assert progress is not None
+    assert (progress.step, progress.best_step) == (24, 12)
+    assert list(toy.published) == [6, 12]
+
+
+def test_the_best_and_the_last_checkpoints_are_averaged_and_the_best_of_all_is_published(tmp_path: Path) -> None:
+    peaks = {6: 5.0, 12: 6.0, 18: 7.0, 24: 1.0, 30: 2.0}
+    scores: list[float] = []
+
+    def score(model: ToyModel, step: int) -> float:
+        scores.append(peaks[step] if len(scores) < len(peaks) else 10.0 + len(scores))
+        return scores[-1]
+
+    toy = Toy(tmp_path / "run", score_of=score, average=2)
+    toy.go()
+    averaged = [entry for entry in toy.log() if "averaged" in entry]
+    assert [entry["averaged"] for entry in averaged] == ["last", "best"]
+    expected = average_checkpoints(tmp_path / "run" / "checkpoints", [12, 18])
+    assert expected is not None
+    assert same(toy.published[30], expected)
+    assert not same(weights(toy), expected)  # the model itself stays where training left it
+
+
+def test_the_average_is_the_mean(tmp_path: Path) -> None:
+    toy = Toy(tmp_path / "run", average=3)
+    toy.go()
+    kept = [
+        load_group["linear.weight"].double()
+        for step in (18, 24, 30)
+        if (load_group := _model_of(tmp_path / "run", step)) is not None
+    ]
+    average = average_checkpoints(tmp_path / "run" / "checkpoints", [18, 24, 30])
+    assert average is not None
+    torch.testing.assert_close(average["linear.weight"], torch.stack(kept).mean(0).float())
+
+
+def _model_of(run: Path, step: int) -> dict[str, Tensor] | None:
+    from jumok.training.checkpoint import load_group
+
+    return load_group(run / "checkpoints", step, "model")
+
+
+def test_other_data_than_before_is_refused(tmp_path: Path) -> None:
+    Toy(tmp_path / "run", stop_after=8).go()
+    with pytest.raises(CheckpointError, match="--fresh"):
+        Toy(tmp_path / "run", epochs=ToyEpochs(seed=1)).go()
+
+
+def test_a_damaged_checkpoint_is_passed_over_loudly_and_the_end_is_the_same(tmp_path: Path, whole: Toy) -> None:
+    Toy(tmp_path / "run", stop_after=14).go()
+    newest = max((tmp_path / "run" / "checkpoints").iterdir())
+    (newest / "model.safetensors").write_bytes(b"damage")
+    toy = Toy(tmp_path / "run")
+    toy.go()
+    assert toy.events[0]["event"] == "rejected"
+    assert same(weights(toy), weights(whole))
+    assert toy.log() == whole.log()

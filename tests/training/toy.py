@@ -1,0 +1,144 @@
+"""A training small enough to run hundreds of times: a linear map learned from batches that are a function of the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jumok.model.dropout import Dropout
+from jumok.training.progress import Progress, TrainingOptions, Validation
+from jumok.training.run_directory import RunDirectory, read_log
+from jumok.training.schedule import make_schedule
+from jumok.training.trainer import StoppedEarly, Trainer
+
+BATCHES, WIDTH = 7, 6
+
+
+@dataclass(frozen=True)
+class ToyBatch:
+    inputs: Tensor
+
+    @property
+    def tokens(self) -> int:
+        return len(self.inputs)
+
+    def halves(self) -> tuple[ToyBatch, ToyBatch] | None:
+        middle = len(self.inputs) // 2
+        return (ToyBatch(self.inputs[:middle]), ToyBatch(self.inputs[middle:])) if middle else None
+
+    def describe(self) -> str:
+        return f"{len(self.inputs)} toy rows"
+
+
+class ToyEpochs:
+    """Seven batches of unequal sizes, other ones in every epoch."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def size(self, epoch: int) -> int:
+        return BATCHES
+
+    def digest(self, epoch: int) -> str:
+        return f"{self.seed}-{epoch}"
+
+    def batches(self, epoch: int, start: int) -> Iterator[ToyBatch]:
+        for number in range(start, BATCHES):
+            draw = np.random.default_rng((self.seed, epoch, number))
+            yield ToyBatch(torch.from_numpy(draw.normal(size=(number + 2, WIDTH)).astype(np.float32)))
+
+    def largest(self) -> ToyBatch:
+        return list(self.batches(0, 0))[-1]
+
+
+class ToyModel(nn.Module):
+    """Learns to give its input back through dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.linear = nn.Linear(WIDTH, WIDTH)
+        self.dropout = Dropout(0.2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.linear(self.dropout(x))
+        return result
+
+
+class Toy:
+    """A training in `path`, begun or continued by `go`. `published` collects what was published, by step."""
+
+    def __init__(self, path: Path, **changes: Any) -> None:
+        self.path = path
+        self.stop_after: int | None = changes.pop("stop_after", None)
+        self.loss_of: Callable[[ToyModel, ToyBatch], Tensor] = changes.pop("loss_of", squared_error)
+        self.score_of: Callable[[ToyModel, int], float] = changes.pop("score_of", negative_error)
+        self.epochs = changes.pop("epochs", ToyEpochs())
+        self.options = TrainingOptions(
+            **{
+                "seed": 3,
+                "steps": 30,
+                "accumulate": 2,
+                "log_every": 4,
+                "validate_every": 6,
+                "checkpoint_every": 5,
+                "average": 3,
+                **changes,
+            }
+        )
+        self.published: dict[int, dict[str, Tensor]] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def go(self) -> Progress | None:
+        """Trains until the end, or until asked to stop: then None."""
+        self.model = ToyModel()
+        with RunDirectory.open(self.path, "toy") as run:
+            run.write({})
+            self.trainer = Trainer(
+                model=self.model,
+                optimizer=torch.optim.Adam(self.model.parameters(), lr=0.0),
+                schedule=make_schedule("linear", peak=0.05, warmup=5, total=self.options.steps),
+                loss=lambda batch: self.loss_of(self.model, batch),
+                epochs=self.epochs,
+                validate=self._validate,
+                publish=self._publish,
+                options=self.options,
+                run=run,
+                watch=lambda event: self.events.append(dict(event)),
+                stop_requested=self._stop,
+            )
+            try:
+                return self.trainer.train()
+            except StoppedEarly:
+                return None
+
+    def log(self) -> list[dict[str, Any]]:
+        """The log without times, and without the checkpoints that only an interruption makes."""
+        entries = [{k: v for k, v in entry.items() if k != "seconds"} for entry in read_log(self.path)]
+        return [entry for entry in entries if entry["event"] != "checkpoint"]
+
+    def _stop(self) -> bool:
+        return self.stop_after is not None and self.trainer.progress.step >= self.stop_after
+
+    def _validate(self) -> Validation:
+        torch.manual_seed(99)  # a validation that disturbs the random numbers must not matter
+        score = self.score_of(self.model, self.trainer.progress.step)
+        return Validation(score, {"toy": score})
+
+    def _publish(self, validation: Validation, step: int) -> None:
+        self.published[step] = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+
+
+def squared_error(model: ToyModel, batch: ToyBatch) -> Tensor:
+    return ((model(batch.inputs) - batch.inputs) ** 2).mean(1).sum()
+
+
+def negative_error(model: ToyModel, step: int) -> float:
+    inputs = torch.linspace(-1, 1, 5 * WIDTH).view(5, WIDTH)
+    return -float(((model(inputs) - inputs) ** 2).mean())
