@@ -10,7 +10,7 @@ from jumok.model.config import ModelConfig
 from jumok.model.translator import Translator
 from jumok.tokenizer import BOS, EOS, PAD, Tokenizer
 
-STEPS = 150
+STEPS = 100
 LEXICON = {
     "cat": "고양이",
     "dog": "개",
@@ -50,7 +50,7 @@ def train_small_translator(tokenizer: Tokenizer) -> Translator:
         model = Translator(small_config(tokenizer.size))
         optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
         for step in range(STEPS):
-            optimizer.param_groups[0]["lr"] = 1e-2 * min(1, (step + 1) / 50) * (1 - step / STEPS)
+            optimizer.param_groups[0]["lr"] = 2e-2 * min(1, (step + 1) / 40) * (1 - step / STEPS)
             loss = translation_loss(model, tokenizer, [make_pair(rng) for _ in range(32)])
             optimizer.zero_grad()
             loss.backward()

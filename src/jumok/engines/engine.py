@@ -51,7 +51,7 @@ class SearchOptions:
     no_repeat_ngram: int = 0  # no so many tokens in a row twice in an output; 0: no such rule
     max_ratio: float = 2.0  # the longest output has max_ratio * source tokens + 32: beyond that, it is lost in a loop
     sampling: Sampling | None = None
-    batch_tokens: int = 4096  # padded source tokens * beam that go through the model at a time; changes no output
+    batch_tokens: int = 8192  # padded source tokens * beam that go through the model at a time; changes no output
 
     def __post_init__(self) -> None:
         _require_whole(self, "beam", 1)
@@ -81,6 +81,7 @@ class DecodingOptions(SearchOptions):
     # Word or piece of the vocabulary → added to its log-probability wherever it could stand; "▁" marks a word's start.
     bias: Mapping[str, float] = field(default_factory=dict)
     segment_tokens: int | None = None  # a longer line is split at sentence ends; None: at what the model is used to
+    resolve_loops: bool = True  # a second attempt for outputs that repeat themselves or do not end
     alignment: bool = False  # which piece comes from which
 
     def __post_init__(self) -> None:

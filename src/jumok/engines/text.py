@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, overload
 
@@ -88,7 +88,7 @@ class TextTranslator:
         ends = list(accumulate((len(split.segments) for split in splits), initial=0))
         return [
             self._result(split, translated[begin:end], weights[begin:end], options)
-            for split, begin, end in zip(splits, ends, ends[1:], strict=False)
+            for split, (begin, end) in zip(splits, pairwise(ends), strict=True)
         ]
 
     def translate_stream(
@@ -144,7 +144,8 @@ class TextTranslator:
             )
 
         # With a rule as strict already, a second attempt would be the first once more.
-        resolved = found if 0 < options.no_repeat_ngram <= RETRY_NGRAM else resolve(found, sources, again)
+        pointless = 0 < options.no_repeat_ngram <= RETRY_NGRAM
+        resolved = resolve(found, sources, again) if options.resolve_loops and not pointless else found
         texts = iter(self.tokenizer.decode([hypothesis.ids for hypotheses in resolved for hypothesis in hypotheses]))
         return [
             _Translated(source, best, [_in_one_line(next(texts)) for _ in best], best is not first)
