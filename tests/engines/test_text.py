@@ -126,10 +126,15 @@ def test_a_loop_that_stays_says_so(echo: EchoEngine, echoing: TextTranslator, to
     assert echo.asked == [[source], [source]]
 
 
-def test_no_second_attempt_under_the_same_rule(echo: EchoEngine, echoing: TextTranslator, tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("options", [{"no_repeat_ngram": 3}, {"resolve_loops": False}])
+def test_no_second_attempt_where_it_is_pointless_or_unwanted(
+    options: dict[str, Any], echo: EchoEngine, echoing: TextTranslator, tokenizer: Tokenizer
+) -> None:
     [source] = tokenizer.encode(["dog ."])
-    echo.answers[tuple(source)] = {True: hypothesis([300], finished=False)}
-    echoing.translate("dog .", no_repeat_ngram=3)
+    cut = hypothesis([300], finished=False)
+    echo.answers[tuple(source)] = {True: cut, False: cut}
+    [result] = echoing.translate_batch(["dog ."], DecodingOptions.of(**options))
+    assert not result.finished
     assert echo.asked == [[source]]
 
 
