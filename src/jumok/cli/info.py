@@ -1,0 +1,118 @@
+"""jumok info: what is in a model directory or a run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jumok.cli.options import Json, Model, print_json
+from jumok.cli.status import duration
+
+
+def info(model: Model, as_json: Json = False) -> None:
+    """Show what a model is made of, how good it is, and how far its training has come."""
+    facts: dict[str, Any] = {}
+    if (model / "run.json").exists():
+        facts["run"] = _run_facts(model)
+    if "run" not in facts or facts["run"]["has_model"]:
+        facts["model"] = _model_facts(model)
+    if as_json:
+        print_json(facts, indent=1)
+    else:
+        print("\n".join(_lines(facts)))
+
+
+def _model_facts(path: Path) -> dict[str, Any]:
+    from jumok.bundle import load_bundle
+    from jumok.files import MANIFEST, read_manifest
+
+    bundle = load_bundle(path)
+    sizes = {name: record.size for name, record in read_manifest(bundle.path).items()}
+    return {
+        "path": str(bundle.path),
+        "parameters": sum(array.size for array in bundle.weights().values()),
+        "config": bundle.config,
+        "card": bundle.card,
+        "files": sizes | {MANIFEST: (bundle.path / MANIFEST).stat().st_size},
+    }
+
+
+def _run_facts(path: Path) -> dict[str, Any]:
+    from jumok.training.run_directory import CHECKPOINTS, read_log, read_run
+
+    run, log = read_run(path) or {}, read_log(path)
+    settings = run.get("settings", {})
+    steps = settings.get("stop", {}).get("steps")
+    trained = [entry for entry in log if entry["event"] == "train"]
+    last = trained[-1] if trained else {"step": 0, "epoch": 0, "seconds": 0.0, "tokens": 0}
+    left = (steps or last["step"]) - last["step"]
+    checkpoints = path / CHECKPOINTS
+    return {
+        "path": str(path),
+        "task": run.get("task"),
+        "inputs": run.get("inputs"),
+        "finished": bool(log) and log[-1]["event"] == "done",
+        "step": last["step"],
+        "steps": steps,
+        "epoch": last["epoch"] + 1,
+        "tokens": last["tokens"],
+        "seconds": last["seconds"],
+        "seconds_left": last["seconds"] / last["step"] * left if last["step"] else None,
+        "last_losses": [{"step": entry["step"], "loss": entry["loss"]} for entry in trained[-5:]],
+        "last_validations": [_validation(entry) for entry in log if entry["event"] == "valid"][-5:],
+        "checkpoints": sorted(entry.name for entry in checkpoints.glob("step-*")),
+        "has_model": (path / "model").exists() or (path / ".next-model").exists(),
+        "settings": settings,
+        "versions": run.get("versions", {}),
+    }
+
+
+def _validation(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in ("step", "averaged", "loss", "bleu", "chrf") if name in entry}
+
+
+def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    if "run" in facts:
+        yield from _run_lines(facts["run"])
+    if "run" in facts and "model" in facts:
+        yield ""
+    if "model" in facts:
+        yield from _model_lines(facts["model"])
+    else:
+        yield "model        none yet; there is one after the first validation"
+
+
+def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    yield f"run          {run['path']}  ({run['task']}, from {', '.join(run['inputs'] or ['?'])})"
+    state = "finished" if run["finished"] else f"{duration(run['seconds_left'])} of training left"
+    yield f"progress     step {run['step']:,} of {run['steps']:,}, epoch {run['epoch']}: {state}"
+    if run["last_losses"]:
+        yield "losses       " + "  ".join(f"{entry['step']:,}: {entry['loss']:.3f}" for entry in run["last_losses"])
+    for entry in run["last_validations"]:
+        which = f" (average of the {entry['averaged']})" if "averaged" in entry else ""
+        yield f"validation   step {entry['step']:,}{which}: BLEU {entry['bleu']:.1f}  chrF {entry['chrf']:.1f}"
+    yield f"checkpoints  {', '.join(run['checkpoints']) or 'none'}"
+
+
+def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:
+    config, card = model["config"], model["card"]
+    yield f"model        {model['path']}  ({config.get('task')})"
+    yield f"parameters   {model['parameters']:,}"
+    yield f"config       {_pairs(config, without=('task',))}"
+    metrics = card.get("metrics", {})
+    yield f"metrics      {_pairs({name: value for name, value in metrics.items() if name != 'signatures'})}"
+    for signature in metrics.get("signatures", []):
+        yield f"             {signature}"
+    yield f"card         {_pairs(card, without=('metrics', 'versions', 'task', 'parameters'))}"
+    yield f"versions     {_pairs(card.get('versions', {}))}"
+    yield f"files        {', '.join(f'{name} {_size(size)}' for name, size in model['files'].items())}"
+
+
+def _pairs(values: Mapping[str, Any], without: Sequence[str] = ()) -> str:
+    shown = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in values.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if name not in without and value is not None)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"

@@ -1,0 +1,37 @@
+"""Options that several commands share, so that they mean and say the same everywhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+MODEL_HELP = "A model directory, or the run directory of a training."
+
+Model = Annotated[Path, typer.Option("-m", "--model", metavar="MODEL", help=MODEL_HELP)]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs to read.")]
+Beam = Annotated[int, typer.Option("--beam", metavar="N", help="Hypotheses kept side by side; 1 is greedy search.")]
+Valid = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option("--valid", metavar="SRC TGT", help="Two aligned files to measure on; they are not learned from."),
+]
+Source = Annotated[
+    Path, typer.Argument(metavar="SRC", help="The source's text; or both sides: TSV, CSV, JSONL or TMX.")
+]
+Target = Annotated[
+    Path | None, typer.Argument(metavar="TGT", help="The translations, line by line.", show_default=False)
+]
+
+
+def print_json(value: Mapping[str, Any], *, indent: int | None = None) -> None:
+    """Write an object to standard output, as one line or indented."""
+    print(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def say(text: str) -> None:
+    """Tell a person something that is not the output itself."""
+    print(text, file=sys.stderr, flush=True)

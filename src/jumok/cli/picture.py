@@ -1,0 +1,64 @@
+"""One attention picture: how much each piece of a translation looked at each piece of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib import font_manager, rc_context
+from matplotlib.figure import Figure  # not pyplot: it would look for a screen
+from matplotlib.ft2font import FT2Font
+
+from jumok.engines.engine import Matrix
+
+DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
+
+
+def draw_attention(weights: Matrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
+    """Draws weights [T, S] to a PNG: a row for each target piece (query), a column for each source piece (key).
+
+    Where no installed font has the letters of a side, its pieces are numbered; the lines returned say what the numbers
+    stand for.
+    """
+    legend: list[str] = []
+    fonts = [DEFAULT_FONT]  # the next one is asked for letters that those before it lack
+    names = []
+    for side, pieces in (("source", source), ("output", target)):
+        found = _fonts_for("".join(pieces))
+        fonts += found or []
+        names.append(list(pieces) if found is not None else [str(number) for number in range(1, len(pieces) + 1)])
+        if found is None:
+            numbered = "  ".join(f"{number} {piece}" for number, piece in enumerate(pieces, 1))
+            legend.append(f"No font here has the letters of the {side}, so its pieces are numbered: {numbered}")
+    with rc_context({"font.family": fonts}):
+        _draw(weights, names[0], names[1], path)
+    return legend
+
+
+def _draw(weights: Matrix, columns: Sequence[str], rows: Sequence[str], path: Path) -> None:
+    size = (2.5 + 0.45 * len(columns), 2 + 0.4 * len(rows))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    picture = axes.imshow(weights, cmap="viridis", vmin=0, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_xlabel("source pieces (keys)")
+    axes.set_ylabel("output pieces (queries)")
+    figure.colorbar(picture, ax=axes, label="attention weight; every row sums to 1")
+    figure.savefig(path, dpi=150)
+
+
+def _fonts_for(text: str) -> list[str] | None:
+    """Installed fonts to use beside the default one, so that all these letters can be drawn; None if none has them."""
+    fonts = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist if "Last Resort" not in entry.name}
+    missing = {ord(letter) for letter in text if not letter.isspace()} - _letters(fonts[DEFAULT_FONT])
+    if not missing:
+        return []
+    return next(([name] for name, file in sorted(fonts.items()) if missing <= _letters(file)), None)
+
+
+def _letters(file: str) -> set[int]:
+    try:
+        return set(FT2Font(file).get_charmap())
+    except (OSError, RuntimeError):  # a font file that is gone or broken is no reason to fail
+        return set()

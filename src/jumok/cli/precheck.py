@@ -1,0 +1,28 @@
+"""A look at the corpus before training: what would waste hours is an error, what may be wrong is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jumok.cli.options import say
+from jumok.data.check import check_pairs
+from jumok.data.findings import Finding
+from jumok.errors import InputError
+
+_FATAL = ("unequal-length", "labels")
+_TOLD_BY_TRAINING = ("malformed", "empty-side", "too-long")  # it leaves them out and says so, with numbers
+
+
+def look_before_training(paths: Sequence[Path], valid: Sequence[Path] | None) -> None:
+    """Raises InputError for a corpus that cannot be meant; warns of whatever else `jumok check` would find."""
+    for finding in check_pairs(paths, valid).findings:
+        if finding.kind in _FATAL:
+            raise InputError(f"{' and '.join(map(str, paths))}: {_in_words(finding)} {finding.advice}")
+        if finding.kind not in _TOLD_BY_TRAINING:
+            say(f"jumok: warning: {_in_words(finding)} `jumok check` tells more.")
+
+
+def _in_words(finding: Finding) -> str:
+    first = finding.examples[0].where if finding.examples else ""
+    return f"{finding.what}{f', first at {first}' if first else ''}."

@@ -1,0 +1,33 @@
+"""jumok score: how probable a model finds given translations."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from jumok.cli.options import Json, Model, Source, Target, print_json, say
+
+
+def score(model: Model, source: Source, target: Target = None, as_json: Json = False) -> None:
+    """Score given translations: a line for each pair.
+
+    Columns: log-probability of the whole translation, its number of tokens (with the end), its perplexity. The
+    perplexity of all together is said at the end, on standard error.
+    """
+    from jumok.cli.reading import aligned_texts
+    from jumok.engines.text import READ_AHEAD, load
+    from jumok.evaluation import pair_scores, total_score
+
+    translator = load(model)
+    pairs = aligned_texts([source] if target is None else [source, target])
+    found = []
+    while chunk := list(islice(pairs, READ_AHEAD)):
+        sources, targets = [pair[0] for pair in chunk], [pair[1] for pair in chunk]
+        log_probs = translator.score(sources, targets)
+        for row, of_pair in zip(log_probs, pair_scores(log_probs), strict=True):
+            found.append(of_pair)
+            if as_json:
+                print_json({"log_prob": of_pair.log_prob, "tokens": of_pair.tokens, "token_log_probs": row})
+            else:
+                print(f"{of_pair.log_prob:.4f}\t{of_pair.tokens}\t{of_pair.perplexity:.4f}")
+    total = total_score(found)
+    say(f"{len(found):,} pairs, {total.tokens:,} tokens, perplexity {total.perplexity:.4f}")
