@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,8 @@ def test_rises_to_the_peak_and_never_exceeds_it(name: str) -> None:
     rates = [schedule(step) for step in range(1, 1001)]
     assert rates[99] == pytest.approx(0.002)
     assert max(rates) <= 0.002 * (1 + 1e-12)
-    assert all(earlier < later for earlier, later in zip(rates[:99], rates[1:100], strict=True))
-    assert all(earlier >= later for earlier, later in zip(rates[99:], rates[100:], strict=False))
+    assert all(earlier < later for earlier, later in pairwise(rates[:100]))
+    assert all(earlier >= later for earlier, later in pairwise(rates[99:]))
     assert all(rate > 0 for rate in rates)
 
 

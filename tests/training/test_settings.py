@@ -49,7 +49,7 @@ def test_a_toml_file_holds_the_same_names(tmp_path: Path) -> None:
 def test_a_broken_or_missing_toml_file_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.toml"
     broken.write_text("seed = = 7", encoding="utf-8")
-    with pytest.raises(ConfigError, match="broken.toml"):
+    with pytest.raises(ConfigError, match=r"broken\.toml"):
         read_settings_file(broken)
-    with pytest.raises(ConfigError, match="missing.toml"):
+    with pytest.raises(ConfigError, match=r"missing\.toml"):
         read_settings_file(tmp_path / "missing.toml")

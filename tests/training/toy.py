@@ -1,4 +1,4 @@
-"""A training small enough to run hundreds of times: a linear map learned from batches that are a function of the epoch."""
+"""A training small enough to run hundreds of times: a linear map, and batches that are a function of the epoch."""
 
 from __future__ import annotations
 

@@ -1,0 +1,174 @@
+"""Target tokens a second while training: the real `jumok train translator` against a plain PyTorch loop, and the limit.
+
+    python benchmarks/training_speed.py --data DIRECTORY      # train.lc.norm.tok.{en,de}.gz; rewrites training_speed.md
+
+The plain loop has packed projections, fused attention, nn.Dropout, F.cross_entropy, fused Adam and the very same sorted
+batches: what a careful person writes. Both start as processes of their own, in turns. Jumok's figure comes from its
+log.jsonl: tokens learned from, divided by seconds spent training, without validation and checkpoints. The limit is the
+matrix multiplication this machine does alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import describe_machine
+from torch import nn
+
+from jumok.data.parallel import TranslationEpochs, prepare
+from jumok.model import attention
+from jumok.model.config import preset
+from jumok.model.dropout import Dropout
+from jumok.model.translator import Translator
+
+VOCABULARY, BATCH_TOKENS = 8_000, 4_096
+
+
+def plain_model(size: str, vocabulary: int) -> Translator:
+    """The same Transformer with PyTorch's own dropout and fused attention."""
+    attention.FUSED_FROM = 0
+    model = Translator(preset(size, vocabulary=vocabulary))
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, Dropout) and not isinstance(module, attention.Attend):
+                setattr(module, name, nn.Dropout(child.rate))
+    return model
+
+
+def run_plain(data: list[Path], size: str, steps: int, store: Path) -> dict[str, float]:
+    """The plain loop for some steps."""
+    corpus = prepare(store, data, size=VOCABULARY, seed=1)
+    epochs = TranslationEpochs(corpus, tokens=BATCH_TOKENS, seed=1)
+    model = plain_model(size, corpus.tokenizer.size).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    tokens, started = 0, 0.0
+    for number, batch in enumerate(epochs.batches(0, 0)):
+        if number == 2:  # the first two warm up
+            tokens, started = 0, time.perf_counter()
+        if number == steps + 2:
+            break
+        logits = model(torch.from_numpy(batch.source), torch.from_numpy(batch.target_in))
+        answers = torch.from_numpy(batch.target_out).flatten()
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), answers, ignore_index=0, label_smoothing=0.1)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        tokens += batch.tokens
+    seconds = time.perf_counter() - started
+    return {"rate": tokens / seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
+    """The real command for as many steps."""
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, "-m", "jumok", "train", "translator", *map(str, data), "-o", f"{directory}/run"]
+        command += ["--preset", size, "--steps", str(steps + 2), "--set", f"tokenizer.size={VOCABULARY}"]
+        command += ["--set", f"batch.tokens={BATCH_TOKENS}", "--set", "log.every=2", "--set", "validate.sentences=1"]
+        subprocess.run(command, check=True, capture_output=True)
+        log = [json.loads(line) for line in Path(directory, "run", "log.jsonl").read_text().splitlines()]
+    trained = [entry for entry in log if entry["event"] == "train"]
+    first, last = trained[0], trained[-1]
+    rate = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
+    return {"rate": rate, "memory": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024}
+
+
+def multiplication_peak() -> float:
+    """The best GFLOP/s of a large float32 matrix product."""
+    a, b = torch.randn(2, 2048, 2048)
+    best = 0.0
+    for _ in range(8):
+        started = time.perf_counter()
+        torch.mm(a, b)
+        best = max(best, 2 * 2048**3 / (time.perf_counter() - started) / 1e9)
+    return best
+
+
+def needed_per_token(size: str) -> float:
+    """Multiplications and additions of matrix products for one target token and its source token, forward and back."""
+    config = preset(size, vocabulary=VOCABULARY)
+    d, ff = config.d_model, config.d_ff
+    encoder = config.encoder_layers * (4 * d * d + 2 * d * ff)
+    decoder = config.decoder_layers * (8 * d * d + 2 * d * ff)
+    return 6.0 * (encoder + decoder + d * VOCABULARY)
+
+
+def compare(data: list[Path], size: str, steps: int, rounds: int) -> dict[str, Any]:
+    """Rates of both, round by round."""
+    results: dict[str, list[dict[str, float]]] = {"plain": [], "jumok": []}
+    peaks = []
+    with tempfile.TemporaryDirectory() as store:
+        arguments = [sys.executable, __file__, "--plain", size, "--steps", str(steps), "--store", store]
+        for number in range(rounds):
+            peaks.append(multiplication_peak())
+            for name in ("plain", "jumok") if number % 2 else ("jumok", "plain"):
+                if name == "jumok":
+                    results[name].append(run_jumok(data, size, steps))
+                else:
+                    command = [*arguments, "--files", *map(str, data)]
+                    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                    results[name].append(json.loads(output))
+    ratios = sorted(j["rate"] / p["rate"] for j, p in zip(results["jumok"], results["plain"], strict=True))
+    rate = {name: statistics.median(run["rate"] for run in runs) for name, runs in results.items()}
+    memory = {name: max(run["memory"] for run in runs) for name, runs in results.items()}
+    share = rate["jumok"] * needed_per_token(size) / 1e9 / max(peaks)
+    return {"size": size, "rate": rate, "ratios": ratios, "memory": memory, "share": share, "peak": max(peaks)}
+
+
+def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
+    """The results as a Markdown page."""
+    lines = [
+        "# Training speed",
+        "",
+        f"Multi30k en→de, joint vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds} rounds of",
+        f"{steps} steps in turns. `python benchmarks/training_speed.py --data DIRECTORY` gives this page. "
+        + describe_machine(),
+        "",
+        "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | share of matrix peak | memory |",
+        "|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        rate, memory, ratios = result["rate"], result["memory"], result["ratios"]
+        lines.append(
+            f"| `{result['size']}` | {rate['plain']:,.0f} tokens/s | {rate['jumok']:,.0f} tokens/s "
+            f"| **{statistics.median(ratios):.2f}×** ({', '.join(f'{ratio:.2f}' for ratio in ratios)}) "
+            f"| {result['share']:.0%} of {result['peak']:.0f} GFLOP/s "
+            f"| {memory['plain']:,.0f} / {memory['jumok']:,.0f} MB |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--sizes", nargs="+", default=["tiny", "base"])
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--plain", help=argparse.SUPPRESS)
+    parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--files", type=Path, nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.plain:
+        print(json.dumps(run_plain(arguments.files, arguments.plain, arguments.steps, arguments.store)))
+        return
+    if arguments.data is None:
+        parser.error("--data is needed: the directory with train.lc.norm.tok.en.gz and train.lc.norm.tok.de.gz")
+    data = [arguments.data / f"train.lc.norm.tok.{language}.gz" for language in ("en", "de")]
+    results = [compare(data, size, arguments.steps, arguments.rounds) for size in arguments.sizes]
+    text = page(results, arguments.rounds, arguments.steps)
+    print(text)
+    Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
