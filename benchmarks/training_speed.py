@@ -130,11 +130,11 @@ def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
     lines = [
         "# Training speed",
         "",
-        f"Multi30k en→de, joint vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds} rounds of",
-        f"{steps} steps in turns. `python benchmarks/training_speed.py --data DIRECTORY` gives this page. "
+        f"Multi30k en→de, vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds} rounds,",
+        f"{steps} steps each, in turns. `python benchmarks/training_speed.py --data DIRECTORY` gives this page. "
         + describe_machine(),
         "",
-        "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | share of matrix peak | memory |",
+        "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | of the matrix peak | memory |",
         "|---|---|---|---|---|---|",
     ]
     for result in results:

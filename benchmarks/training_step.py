@@ -4,8 +4,8 @@
 
 All see the same batch of 4,096 source and 4,096 target tokens in sentences of 16 and the same optimizer. "jumok, same
 loss" differs from the reference in the model alone; "jumok" also has the one-pass loss, as `jumok train` does. The
-process keeps freed memory for all of them, which helps the reference too. Contenders take turns, so that a noisy machine
-disturbs each alike; ratios are taken round by round. Memory is the peak of a process of its own.
+process keeps freed memory for all of them, which helps the reference too. Contenders take turns, so that noise disturbs
+each alike; ratios are taken round by round. Memory is the peak of a process of its own.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# One training step against torch.nn.Transformer",
         "",
-        f"{SENTENCES * LENGTH:,} target tokens a batch, sentences of {LENGTH}, vocabulary {VOCABULARY:,}, float32, fused",
-        "Adam. `make bench` (`python benchmarks/training_step.py`, whose first lines say what is compared) gives this page.",
+        f"{SENTENCES * LENGTH:,} target tokens a batch, sentences of {LENGTH}, vocabulary {VOCABULARY:,}, float32.",
+        "`make bench` (`python benchmarks/training_step.py`, whose first lines say what is compared) gives this page.",
         describe_machine(),
         "",
         "| size | | one step | faster by (median; middle half of rounds) | peak memory |",
