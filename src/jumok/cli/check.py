@@ -10,7 +10,10 @@ FINDINGS = 3
 
 
 def check(source: Source, target: Target = None, valid: Valid = None, as_json: Json = False) -> None:
-    """Look for what is wrong with a corpus. Exits with 0 if nothing is, with 3 if something was found."""
+    """Look for what is wrong with a corpus.
+
+    Exits with 0 if nothing is, with 3 if something was found.
+    """
     from jumok.data.check import check_pairs
 
     report = check_pairs([source] if target is None else [source, target], valid)

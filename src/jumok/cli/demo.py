@@ -22,9 +22,10 @@ def demo(
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Where everything goes.")] = Path("demo"),
     minutes: Annotated[float, typer.Option(metavar="N", help="How long to train.")] = 2.5,
 ) -> None:
-    """Train an English→Korean translator on a built-in corpus, and show what it learned.
+    """See it work in a few minutes, without data.
 
-    The test sentences contain combinations of words that were never seen in training.
+    Trains an English→Korean translator on a built-in corpus and shows what it learned. The test sentences contain
+    combinations of words that were never seen in training.
     """
     from jumok.data.demo import write_demo_corpus
 

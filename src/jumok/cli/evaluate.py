@@ -23,9 +23,9 @@ def evaluate(
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the translations here.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Translate a text and compare with its reference: BLEU, chrF, exact matches.
+    """Translate and compare with a reference.
 
-    Scores compare only with scores of the same signature.
+    Prints BLEU, chrF, the share of exact matches and the speed. Scores compare only with scores of the same signature.
     """
     from jumok.cli.reading import aligned_texts
     from jumok.cli.writing import output_to

@@ -11,7 +11,10 @@ from jumok.cli.status import duration
 
 
 def info(model: Model, as_json: Json = False) -> None:
-    """Show what a model is made of, how good it is, and how far its training has come."""
+    """Show what is in a model or a training.
+
+    Sizes, scores, versions and files; of a training also how far it has come and what is left.
+    """
     facts: dict[str, Any] = {}
     if (model / "run.json").exists():
         facts["run"] = _run_facts(model)

@@ -8,10 +8,10 @@ from jumok.cli.options import Json, Model, Source, Target, print_json, say
 
 
 def score(model: Model, source: Source, target: Target = None, as_json: Json = False) -> None:
-    """Score given translations: a line for each pair.
+    """Score given translations.
 
-    Columns: log-probability of the whole translation, its number of tokens (with the end), its perplexity. The
-    perplexity of all together is said at the end, on standard error.
+    A line for each pair: log-probability of the whole translation, its number of tokens (with the end), its perplexity.
+    The perplexity of all together is said at the end, on standard error.
     """
     from jumok.cli.reading import aligned_texts
     from jumok.engines.text import READ_AHEAD, load

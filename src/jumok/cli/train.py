@@ -57,7 +57,7 @@ def train_translator_command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only what must be said.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a translator on two aligned text files, or one file with both sides.
+    """Train a translator on pairs of sentences.
 
     The same command again goes on where it stopped. Ctrl-C finishes the step and saves; twice leaves at once. RUN/model
     is the best model so far and can be used at any time: jumok translate -m RUN
@@ -159,8 +159,10 @@ def planned_settings(corpus: dict[str, Any]) -> str:
 
     with tempfile.TemporaryDirectory(prefix="jumok-") as directory, suppress(_Planned):
         train_translator(**corpus, out=Path(directory) / "run", watch=watch)
-    values["tokenizer"]["size"] = vocabulary["size"]
-    return "\n".join(_toml_lines(values, {**reasons, "tokenizer.size": vocabulary["why"]}))
+    lines = _toml_lines(values, reasons)
+    if values["tokenizer"]["size"] is None:  # to ask for as many pieces as came out would change them
+        lines.append(f"# tokenizer.size is left to the corpus: {vocabulary['why']}; it offers {vocabulary['size']:,}")
+    return "\n".join(lines)
 
 
 def _toml_lines(values: dict[str, Any], reasons: dict[str, str], prefix: str = "") -> list[str]:

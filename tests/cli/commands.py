@@ -1,0 +1,76 @@
+"""A small corpus, and ways to run commands on it."""
+
+import itertools
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent.parent / "src"
+
+# A model that trains in seconds. `model.*` overrides the preset's sizes.
+SMALL = [
+    f"--set={setting}"
+    for setting in (
+        "model.d_model=32",
+        "model.heads=2",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "model.d_ff=64",
+        "model.dropout=0.1",
+        "batch.tokens=256",
+        "optimizer.lr=0.01",
+        "checkpoint.every=1000",
+        "validate.every=15",
+        "log.every=10",
+    )
+]
+
+NOUNS = {"cat": "고양이", "dog": "개", "bird": "새", "fish": "물고기", "horse": "말"}
+COLOURS = {"red": "빨간", "small": "작은", "big": "큰"}
+VERBS = {"sees": "봐요", "likes": "좋아해요"}
+
+
+def sentences() -> list[tuple[str, str]]:
+    """Every "The small cat sees the red dog." of three little word lists, in an order that is always the same."""
+    pairs = [
+        (f"The {colour} {one} {verb} the {other}.", f"{COLOURS[colour]} {NOUNS[one]} {NOUNS[other]} {VERBS[verb]}.")
+        for colour, one, verb, other in itertools.product(COLOURS, NOUNS, VERBS, NOUNS)
+    ]
+    random.Random(1).shuffle(pairs)
+    return pairs
+
+
+def write_corpus(directory: Path, pairs: Sequence[tuple[str, str]] | None = None) -> None:
+    """a.en and a.ko."""
+    pairs = sentences() if pairs is None else pairs
+    for name, side in (("a.en", 0), ("a.ko", 1)):
+        (directory / name).write_bytes("".join(f"{pair[side]}\n" for pair in pairs).encode())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Jumok = Callable[..., Ended]
+
+
+def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """The real command, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-m", "jumok", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=environment, text=True, encoding="utf-8", **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+def train_arguments(directory: Path, out: str = "run", steps: int = 30) -> list[str]:
+    """What comes after `jumok train translator` for the corpus in a directory."""
+    return [str(directory / "a.en"), str(directory / "a.ko"), "-o", str(directory / out), f"--steps={steps}", *SMALL]

@@ -1,0 +1,133 @@
+"""jumok score, evaluate, check and info: what they say is what is."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from commands import Jumok, sentences, write_corpus
+
+import jumok as package
+from jumok.data.lines import MAX_LINE_BYTES
+
+
+def test_score_has_a_line_for_each_pair_and_the_whole(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("score", "-m", trained / "run", trained / "a.en", trained / "a.ko")
+    rows = [line.split("\t") for line in ended.out.splitlines()]
+    assert len(rows) == len(sentences())
+    total, tokens = sum(float(row[0]) for row in rows), sum(int(row[1]) for row in rows)
+    assert f"{tokens:,} tokens, perplexity {math.exp(-total / tokens):.2f}" in ended.err
+    for log_prob, count, perplexity in rows:
+        assert float(perplexity) == pytest.approx(math.exp(-float(log_prob) / int(count)), rel=1e-3)
+
+
+def test_score_as_json_has_every_token(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("score", "-m", trained / "run", "--json", trained / "a.en", trained / "a.ko")
+    for entry in map(json.loads, ended.out.splitlines()):
+        assert entry["log_prob"] == pytest.approx(sum(entry["token_log_probs"]))
+        assert entry["tokens"] == len(entry["token_log_probs"])
+
+
+def test_one_file_with_both_sides_is_scored_alike(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    rows = [f"{source}\t{target}\n" for source, target in sentences()]
+    (tmp_path / "a.tsv").write_text("".join(rows), encoding="utf-8")
+    one = jumok("score", "-m", trained / "run", tmp_path / "a.tsv")
+    two = jumok("score", "-m", trained / "run", trained / "a.en", trained / "a.ko")
+    assert one.out == two.out
+
+
+def test_evaluate_measures_what_translate_says(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ended = jumok("evaluate", "-m", trained / "run", trained / "a.en", trained / "a.ko", "--json", "--output", out)
+    found = json.loads(ended.out)
+    assert found["sentences"] == len(sentences())
+    assert found["bleu_signature"].startswith("nrefs:1")
+    translated = jumok("translate", "-m", trained / "run", trained / "a.en").out
+    assert out.read_text(encoding="utf-8") == translated
+    # The translations as their own reference are perfect.
+    perfect = jumok("evaluate", "-m", trained / "run", trained / "a.en", out, "--json")
+    assert json.loads(perfect.out)["exact_match"] == 1
+    assert json.loads(perfect.out)["chrf"] == pytest.approx(100)
+
+
+def test_evaluate_is_readable_and_uses_the_tokenisation_asked_for(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("evaluate", "-m", trained / "run", trained / "a.en", trained / "a.ko", "--tokenize=none")
+    assert [line.split()[0] for line in ended.out.splitlines()[:4]] == ["BLEU", "chrF", "exact", "speed"]
+    assert "tok:none" in ended.out
+
+
+def test_evaluate_refuses_an_unknown_tokenisation_before_it_works(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("evaluate", "-m", trained / "nowhere", trained / "a.en", trained / "a.ko", "--tokenize=13b")
+    assert ended.code == 2
+    assert 'Did you mean "13a"?' in ended.err
+
+
+@pytest.mark.parametrize("command", ["score", "evaluate"])
+def test_unequal_files_are_refused(jumok: Jumok, trained: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "short").write_text("하나\n", encoding="utf-8")
+    ended = jumok(command, "-m", trained / "run", trained / "a.en", tmp_path / "short")
+    assert ended.code == 2
+    assert "has 1" in ended.err
+
+
+@pytest.mark.parametrize("command", ["score", "evaluate"])
+def test_empty_files_are_refused(jumok: Jumok, trained: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "empty").touch()
+    ended = jumok(command, "-m", trained / "run", tmp_path / "empty", tmp_path / "empty")
+    assert ended.code == 2
+    assert "empty" in ended.err
+
+
+def test_check_says_0_for_a_clean_corpus_and_3_for_findings(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    clean = jumok("check", tmp_path / "a.en", tmp_path / "a.ko")
+    assert clean.code == 0
+    assert "Nothing suspicious." in clean.out
+    write_corpus(tmp_path, [*sentences(), ("", "비어 있어요")])
+    found = jumok("check", tmp_path / "a.en", tmp_path / "a.ko", "--json")
+    assert found.code == 3
+    assert [finding["kind"] for finding in json.loads(found.out)["findings"]] == ["empty-side"]
+
+
+def test_check_compares_with_the_validation_files(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    ended = jumok("check", tmp_path / "a.en", tmp_path / "a.ko", "--valid", tmp_path / "a.en", tmp_path / "a.ko")
+    assert ended.code == 3
+    assert "validation-in-training" in ended.out
+
+
+def test_check_of_what_cannot_be_read_is_an_error(jumok: Jumok, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x89PNG" + bytes(MAX_LINE_BYTES))
+    ended = jumok("check", tmp_path / "a", tmp_path / "a")
+    assert ended.code == 2
+    assert "PNG image" in ended.err
+
+
+def test_info_of_a_run_says_how_far_it_is_and_of_its_model_what_it_is(jumok: Jumok, trained: Path) -> None:
+    facts = json.loads(jumok("info", "-m", trained / "run", "--json").out)
+    assert (facts["run"]["step"], facts["run"]["steps"], facts["run"]["finished"]) == (30, 30, True)
+    assert facts["model"]["parameters"] == facts["model"]["card"]["parameters"]
+    assert facts["model"]["config"]["d_model"] == 32
+    model = trained / "run" / "model"
+    assert facts["model"]["files"] == {path.name: path.stat().st_size for path in model.iterdir()}
+    readable = jumok("info", "-m", trained / "run").out
+    for said in ("step 30 of 30", "finished", "BLEU", "d_model 32", "torch", "weights.safetensors"):
+        assert said in readable
+
+
+def test_info_of_a_model_alone(jumok: Jumok, trained: Path) -> None:
+    assert json.loads(jumok("info", "-m", trained / "run" / "model", "--json").out).keys() == {"model"}
+
+
+def test_info_of_a_run_that_has_no_model_yet(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes((trained / "run" / "run.json").read_bytes())
+    ended = jumok("info", "-m", tmp_path)
+    assert ended.code == 0
+    assert "none yet" in ended.out
+
+
+def test_python_names_are_there_and_others_are_not() -> None:
+    assert {"load", "train_translator", "JumokError", "__version__"} <= set(dir(package))
+    assert callable(package.train_translator)
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        package.lod  # noqa: B018

@@ -1,0 +1,102 @@
+"""What a watcher sees of a training."""
+
+import io
+import os
+import sys
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from jumok.cli.panel import LivePanel, PlainLines
+from jumok.cli.status import Status, describe_warning, duration
+
+SETTINGS = {"event": "settings", "settings": {"stop": {"steps": 100}}}
+SAMPLE = {"source": "a [bold]", "output": "b", "reference": "c"}
+
+
+def train(step: int, tokens: int, seconds: float) -> dict[str, Any]:
+    """An entry of the log."""
+    return {
+        "event": "train",
+        "step": step,
+        "epoch": 0,
+        "tokens": tokens,
+        "seconds": seconds,
+        "loss": 2.5,
+        "lr": 1e-3,
+    }
+
+
+VALID = {"event": "valid", "step": 20, "epoch": 0, "bleu": 12.34, "chrf": 40.0, "loss": 2.0, "samples": [SAMPLE]}
+
+
+def test_time_left_is_the_time_so_far_carried_on() -> None:
+    now = 1000.0
+    status = Status(clock=lambda: now)
+    assert status.remaining is None
+    status.take({"event": "plan", "choices": [], "expected_seconds": 60.0})
+    status.take(SETTINGS)
+    assert status.remaining == 60
+    now += 30
+    status.take(train(20, 4000, 10.0))
+    assert status.remaining == 30 / 20 * 80
+    assert status.speed == 400
+
+
+def test_after_a_resume_only_what_was_done_since_counts() -> None:
+    now = 0.0
+    status = Status(clock=lambda: now)
+    status.take(SETTINGS)
+    status.take({"event": "resumed", "step": 50, "changed": {}})
+    now += 10
+    status.take(train(60, 6000, 300.0))
+    assert status.speed is None  # nobody knows how much of the 300 seconds was before the stop
+    assert status.remaining == 40
+    status.take(train(70, 7000, 310.0))
+    assert status.speed == 100
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "–"), (0, "0:00"), (59.6, "1:00"), (187, "3:07"), (8100, "2:15:00")]
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"event": "rejected", "path": "run/checkpoints/step-1", "reason": "is damaged"}, "step-1: is damaged"),
+        ({"event": "memory", "step": 0, "pieces": 2}, "batches go in 2 parts"),
+        ({"event": "resumed", "step": 5, "changed": {"threads": [1, 2]}}, "threads 1 → 2"),
+    ],
+)
+def test_what_went_wrong_is_said_even_when_quiet(event: dict[str, Any], said: str) -> None:
+    warning = describe_warning(event)
+    assert warning is not None
+    assert said in warning
+
+
+def test_the_panel_shows_where_the_training_stands() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, width=100, force_terminal=True, color_system=None)
+    with LivePanel("jumok train", console) as panel:
+        for event in (SETTINGS, train(20, 4000, 10.0), VALID, {"event": "memory", "step": 20, "pieces": 2}):
+            panel(event)
+        console.print(panel.draw())
+    text = screen.getvalue()
+    for shown in ("20/100", "2.500", "400", "1.00e-03", "12.3", "40.0", "a [bold]", "→ b", "= c", "20%", "warning:"):
+        assert shown in text
+
+
+def test_a_training_does_not_end_because_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        watcher = PlainLines()
+        watcher(SETTINGS)
+        for step in (10, 20):
+            watcher(train(step, 100 * step, float(step)))
+        assert watcher.status.step == 20

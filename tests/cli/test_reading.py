@@ -1,0 +1,78 @@
+"""Lines as they come."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumok.cli.reading import aligned_texts, chunks_as_they_come
+from jumok.engines.text import READ_AHEAD, READ_AHEAD_CHARACTERS
+from jumok.errors import InputError
+
+
+@given(st.lists(st.text(max_size=5), max_size=50))
+def test_every_line_comes_once_in_order(lines: list[str]) -> None:
+    assert [line for chunk in chunks_as_they_come(lines) for line in chunk] == lines
+
+
+def test_lines_that_come_quickly_come_together() -> None:
+    chunks = [len(chunk) for chunk in chunks_as_they_come(map(str, range(2 * READ_AHEAD)))]
+    assert max(chunks) == READ_AHEAD
+
+
+def test_a_slow_writer_is_answered_at_once() -> None:
+    answered = threading.Event()
+
+    def questions() -> Iterator[str]:
+        yield "first"
+        assert answered.wait(10)
+        yield "second"
+
+    seen = []
+    for chunk in chunks_as_they_come(questions()):
+        seen.append(chunk)
+        answered.set()
+    assert seen == [["first"], ["second"]]
+
+
+def test_what_is_read_ahead_is_bounded() -> None:
+    read = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal read
+        while True:
+            read += 1
+            yield "x" * 100_000
+
+    chunks = chunks_as_they_come(endless())
+    assert sum(map(len, next(chunks))) <= READ_AHEAD_CHARACTERS + 100_000
+    time.sleep(0.2)
+    assert read * 100_000 <= 2 * (READ_AHEAD_CHARACTERS + 200_000)
+
+
+def test_an_error_comes_after_the_lines_before_it() -> None:
+    def broken() -> Iterator[str]:
+        yield "fine"
+        raise InputError("not fine")
+
+    chunks = chunks_as_they_come(broken())
+    assert next(chunks) == ["fine"]
+    with pytest.raises(InputError, match="not fine"):
+        next(chunks)
+
+
+def test_aligned_texts_keep_empty_sides(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n\nthree\n", encoding="utf-8")
+    (tmp_path / "b").write_text("\nzwei\ndrei\n", encoding="utf-8")
+    assert list(aligned_texts([tmp_path / "a", tmp_path / "b"])) == [("one", ""), ("", "zwei"), ("three", "drei")]
+
+
+def test_aligned_texts_name_what_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\ntwo\n")
+    (tmp_path / "b").write_bytes(b"eins\n\xff\xfe\n")
+    with pytest.raises(InputError, match=r"b:2: not valid UTF-8"):
+        list(aligned_texts([tmp_path / "a", tmp_path / "b"]))

@@ -1,0 +1,274 @@
+"""jumok train translator."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import SMALL, SOURCE, Jumok, sentences, start, train_arguments, write_corpus
+
+from jumok.cli.panel import Warnings
+from jumok.cli.train import resolve_settings, train_watched
+from jumok.errors import ConfigError
+from jumok.training.run_directory import read_log
+
+
+@pytest.fixture
+def copy(trained: Path, tmp_path: Path) -> Path:
+    """The trained run, to be changed."""
+    return Path(shutil.copytree(trained, tmp_path / "copy"))
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """Every file of a run but the lock."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_what_is_decided_and_why_is_said_and_then_what_to_do_next(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path, [("", "비어 있어요"), *sentences()])
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=15))
+    assert ended.code == 0, ended.err
+    for said in ("preset = tiny  (", "This will take about", "time left", "BLEU", "1 × empty side: "):
+        assert said in ended.out
+    assert ended.out.rstrip().endswith(f"| jumok translate -m {tmp_path / 'run'}")
+
+
+def test_the_same_command_again_changes_nothing(jumok: Jumok, copy: Path) -> None:
+    before = contents(copy / "run")
+    ended = jumok("train", "translator", *train_arguments(copy))
+    assert ended.code == 0
+    assert "was finished before, at step 30" in ended.out
+    assert contents(copy / "run") == before
+
+
+def test_changed_settings_are_shown_as_a_diff_and_change_nothing(jumok: Jumok, copy: Path) -> None:
+    before = contents(copy / "run")
+    ended = jumok("train", "translator", *train_arguments(copy, steps=40), "--set", "loss.smoothing=0.2")
+    assert ended.code == 2
+    assert "loss.smoothing: 0.1 → 0.2" in ended.err
+    assert "stop.steps: 30 → 40" in ended.err
+    assert "--fresh" in ended.err
+    assert contents(copy / "run") == before
+
+
+def test_continue_with_changes_goes_on_from_where_it_stood(jumok: Jumok, copy: Path) -> None:
+    ended = jumok("train", "translator", *train_arguments(copy, steps=40), "--continue-with-changes")
+    assert ended.code == 0, ended.err
+    assert "going on from step 30 of 40" in ended.out
+
+
+def test_fresh_starts_again(jumok: Jumok, copy: Path) -> None:
+    ended = jumok("train", "translator", *train_arguments(copy, steps=10), "--fresh")
+    assert ended.code == 0, ended.err
+    assert max(entry["step"] for entry in read_log(copy / "run")) == 10
+
+
+def test_an_interrupted_training_goes_on_and_ends_with_the_same_bits(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    rarely = ["--set=validate.every=30"]
+    process = start("train", "translator", *train_arguments(tmp_path, "stopped", 60), *rarely, "--json", cwd=tmp_path)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"] == "train":
+            process.send_signal(signal.SIGINT)
+            break
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "Go on with the same command:\n  jumok train translator" in err
+    stopped_at = read_log(tmp_path / "stopped")[-1]["step"]
+    assert stopped_at < 60
+    ended = jumok("train", "translator", *train_arguments(tmp_path, "stopped", 60), *rarely)
+    assert f"going on from step {stopped_at} of 60" in ended.out
+    assert jumok("train", "translator", *train_arguments(tmp_path, "whole", 60), *rarely, "--quiet").code == 0
+    for weights in ("checkpoints/step-00000060/model.safetensors", "model/weights.safetensors"):
+        assert (tmp_path / "stopped" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
+
+
+def test_a_signal_before_the_first_step_leaves_without_training(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+
+    class Impatient(Warnings):
+        def __call__(self, event: Any) -> None:
+            super().__call__(event)
+            if event["event"] == "corpus":
+                signal.raise_signal(signal.SIGTERM)
+
+    settings = resolve_settings(None, {}, dict.fromkeys(("minutes", "steps", "epochs")), [])
+    code, result = train_watched(
+        Impatient(), source=tmp_path / "a.en", target=tmp_path / "a.ko", settings=settings, out=tmp_path / "run"
+    )
+    assert (code, result) == (143, None)
+    assert not read_log(tmp_path / "run")
+
+
+def test_a_second_signal_leaves_at_once() -> None:
+    program = (
+        "import os, signal\n"
+        "from jumok.training.interrupts import Interrupts\n"
+        "with Interrupts() as interrupts:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    assert interrupts.requested()\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    raise SystemExit(0)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 130
+
+
+def test_print_config_is_a_file_for_config_and_trains_nothing(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    arguments = [tmp_path / "a.en", tmp_path / "a.ko", "-o", tmp_path / "run", *SMALL]
+    ended = jumok("train", "translator", *arguments, "--minutes=0.01", "--print-config")
+    assert ended.code == 0, ended.err
+    assert not (tmp_path / "run").exists()
+    values = tomllib.loads(ended.out)
+    assert values["stop"]["steps"] >= 1
+    assert values["model"]["d_model"] == 32
+    assert "# tokenizer.size is left to the corpus" in ended.out
+    assert "minutes at 10 ms a step, measured here" in ended.out
+    (tmp_path / "all.toml").write_text(ended.out, encoding="utf-8")
+    again = jumok("train", "translator", *arguments, "--config", tmp_path / "all.toml", "--print-config")
+    assert tomllib.loads(again.out) == values
+
+
+def test_the_file_comes_first_then_options_then_set(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("seed = 5\npreset = 'base'\nstop.minutes = 3\nloss.smoothing = 0.3\n", encoding="utf-8")
+    lengths = {"minutes": None, "steps": 7, "epochs": None}
+    settings = resolve_settings(file, {"preset": "tiny", "seed": 6}, lengths, ["seed=8", "model.norm=pre"])
+    assert (settings.seed, settings.preset, settings.loss.smoothing) == (8, "tiny", 0.3)
+    assert (settings.stop.steps, settings.stop.minutes) == (7, None)
+    assert settings.model == {"norm": "pre"}
+
+
+def test_two_lengths_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--minutes and --steps are both given"):
+        resolve_settings(None, {}, {"minutes": 1.0, "steps": 5, "epochs": None}, [])
+
+
+LABELS = [(f"{source} {number}", ("good", "bad")[number % 2]) for number, (source, _) in enumerate(sentences())]
+
+BAD_CORPORA = {
+    "unequal files": (["one", "two", "three"], ["하나", "둘"], "lines more on one side than on the other: 1"),
+    "empty corpus": ([], [], "there is nothing in it"),
+    "one line": (["one"], ["하나"], "at least two different sentences"),
+    "all duplicates": (["one"] * 50, ["하나"] * 50, "at least two different sentences"),
+    "labels": ([pair[0] for pair in LABELS], [pair[1] for pair in LABELS], "looks like labels"),
+    "only empty lines": ([""] * 30, [""] * 30, "empty side"),
+    "a 1 MB line alone": (["a" * 1_000_001], ["b" * 1_000_001], "longer than 1,000,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CORPORA)
+def test_a_bad_corpus_is_a_clear_error_and_leaves_no_run(jumok: Jumok, tmp_path: Path, name: str) -> None:
+    source, target, message = BAD_CORPORA[name]
+    for file, lines in (("a.en", source), ("a.ko", target)):
+        (tmp_path / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    ended = jumok("train", "translator", *train_arguments(tmp_path))
+    assert ended.code == 2
+    assert message in ended.err
+    assert "Traceback" not in ended.err
+    left = {path.name for path in (tmp_path / "run").rglob("*")} if (tmp_path / "run").exists() else set()
+    assert left <= {".lock", "store"}
+
+
+def test_binary_garbage_is_a_clear_error(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "a.ko").write_bytes(bytes(range(256)) * 40)
+    ended = jumok("train", "translator", *train_arguments(tmp_path))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{tmp_path / 'a.ko'} is not UTF-8 text" in ended.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_1_mb_line_among_others_is_left_out_and_named(jumok: Jumok, tmp_path: Path) -> None:
+    pairs = sentences()
+    write_corpus(tmp_path, [*pairs[:5], ("x" * 1_000_001, "y"), *pairs[5:]])
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=1))
+    assert ended.code == 0, ended.err
+    assert f"1 × line longer than 1,000,000 bytes: {tmp_path / 'a.en'}:6" in ended.out
+
+
+def test_doubtful_corpora_are_trained_on_with_a_warning(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path, [*sentences(), *sentences()[:3]])
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=1))
+    assert ended.code == 0
+    assert "warning: pairs that repeat an earlier pair exactly: 3" in ended.err
+
+
+def test_a_missing_file_is_named(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("train", "translator", *train_arguments(tmp_path))
+    assert ended.code == 2
+    assert f"{tmp_path / 'a.en'}: no such file" in ended.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_out_directory_below_a_file_is_a_clear_error(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    ended = jumok("train", "translator", *train_arguments(tmp_path, "a.en/run"))
+    assert ended.code == 2
+    assert "the directory cannot be made" in ended.err
+
+
+def test_a_read_only_out_directory_is_a_clear_error(
+    jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_corpus(tmp_path)
+
+    def refuse(_self: object, _path: Path) -> None:  # permissions do not stop root, who may run this test
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("jumok.files.FileSystem.make_directory", refuse)
+    ended = jumok("train", "translator", *train_arguments(tmp_path))
+    assert ended.code == 2
+    assert "Read-only file system" in ended.err
+
+
+def test_somebody_elses_directory_is_left_alone(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("mine", encoding="utf-8")
+    ended = jumok("train", "translator", *train_arguments(tmp_path))
+    assert ended.code == 2
+    assert "thesis.txt" in ended.err
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_of_another_task_is_refused(jumok: Jumok, copy: Path) -> None:
+    description = json.loads((copy / "run" / "run.json").read_bytes())
+    (copy / "run" / "run.json").write_text(json.dumps({**description, "task": "classifier"}), encoding="utf-8")
+    before = contents(copy / "run")
+    ended = jumok("train", "translator", *train_arguments(copy))
+    assert ended.code == 2
+    assert "is a run of another task (classifier, not translator)" in ended.err
+    assert contents(copy / "run") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "batch.token=5"], 'Unknown setting "batch.token". Did you mean "batch.tokens"?'),
+        (["--set", "seed"], '"seed" is not a setting'),
+        (["--set", "seed=-1"], "seed=-1 cannot be used"),
+        (["--config", "missing.toml"], "missing.toml: cannot be read"),
+    ],
+)
+def test_wrong_settings_are_found_before_anything_is_done(
+    jumok: Jumok, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    write_corpus(tmp_path)
+    ended = jumok("train", "translator", *train_arguments(tmp_path), *arguments)
+    assert ended.code == 2
+    assert message in ended.err
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,180 @@
+"""jumok translate."""
+
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from commands import Jumok, sentences, start
+
+SENTENCE = "The small cat sees the dog."
+
+
+def test_lines_out_are_lines_in_and_empty_lines_stay_empty(jumok: Jumok, trained: Path) -> None:
+    lines = ["", SENTENCE, "", "   ", "The\u2028cat\x85sees\x0bit", "\t", SENTENCE, ""]
+    ended = jumok("translate", "-m", trained / "run", stdin="\n".join(lines) + "\n")
+    out = ended.out.split("\n")
+    assert (ended.code, len(out), out[-1]) == (0, len(lines) + 1, "")
+    assert [bool(line.strip()) for line in out[:-1]] == [bool(line.strip()) for line in lines]
+    assert out[1] == out[6]
+
+
+def test_windows_line_ends_a_byte_order_mark_and_no_last_line_end_change_nothing(jumok: Jumok, trained: Path) -> None:
+    plain = jumok("translate", "-m", trained / "run", stdin=f"{SENTENCE}\n{SENTENCE}\n")
+    other = jumok("translate", "-m", trained / "run", stdin=f"\ufeff{SENTENCE}\r\n{SENTENCE}")
+    assert other.out == plain.out
+
+
+def test_nothing_in_gives_nothing_out(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("translate", "-m", trained / "run")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+def test_several_files_come_one_after_the_other(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(f"{name}\n\n", encoding="utf-8")
+    together = jumok("translate", "-m", trained / "run", tmp_path / "one", tmp_path / "two")
+    apart = [jumok("translate", "-m", trained / "run", tmp_path / name).out for name in ("one", "two")]
+    assert together.out == "".join(apart)
+
+
+def test_columns_are_always_as_many(jumok: Jumok, trained: Path) -> None:
+    arguments = ["--n-best", "3", "--scores", "--alignment"]
+    ended = jumok("translate", "-m", trained / "run", *arguments, stdin=f"{SENTENCE}\n\na\tb\n")
+    rows = [line.split("\t") for line in ended.out.splitlines()]
+    assert [len(row) for row in rows] == [7, 7, 7]
+    scores = [float(score) for score in rows[0][1:6:2]]
+    assert scores == sorted(scores, reverse=True)
+    words, translated = SENTENCE.split(), rows[0][0].split()
+    for pair in rows[0][6].split():
+        source, target = map(int, pair.split("-"))
+        assert source < len(words)
+        assert target < len(translated)
+
+
+def test_json_says_everything_a_line_each(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("translate", "-m", trained / "run", "--json", "--n-best=2", "--alignment", stdin=f"{SENTENCE}\n\n")
+    first, second = map(json.loads, ended.out.splitlines())
+    plain = jumok("translate", "-m", trained / "run", stdin=f"{SENTENCE}\n")
+    assert (first["source"], first["text"]) == (SENTENCE, plain.out.rstrip("\n"))
+    assert len(first["alternatives"]) == 1
+    assert first["alignment"]["target"] == first["tokens"]
+    assert (second["source"], second["text"], second["segments"]) == ("", "", 0)
+
+
+def test_a_prefix_begins_every_translation(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("translate", "-m", trained / "run", "--prefix", "큰 새", stdin=f"{SENTENCE}\nThe red dog\n")
+    assert all(line.startswith("큰 새") for line in ended.out.splitlines())
+
+
+def test_what_is_drawn_follows_from_the_seed(jumok: Jumok, trained: Path) -> None:
+    def draw(seed: int) -> str:
+        arguments = ["--temperature=2", "--n-best=4", f"--seed={seed}"]
+        return jumok("translate", "-m", trained / "run", *arguments, stdin=f"{SENTENCE}\n").out
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+def test_out_appears_when_it_is_complete(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(f"{SENTENCE}\n".encode())
+    assert jumok("translate", "-m", trained / "run", tmp_path / "in", "-o", tmp_path / "out").code == 0
+    expected = jumok("translate", "-m", trained / "run", stdin=f"{SENTENCE}\n").out
+    assert (tmp_path / "out").read_text(encoding="utf-8") == expected
+    assert not (tmp_path / "out.part").exists()
+
+
+def test_a_line_that_is_no_text_is_named_and_what_came_before_is_kept(
+    jumok: Jumok, trained: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in").write_bytes(f"{SENTENCE}\n".encode() + b"\xff\xfe\xfa\n")
+    ended = jumok("translate", "-m", trained / "run", tmp_path / "in", "-o", tmp_path / "out")
+    assert ended.code == 2
+    assert f"{tmp_path / 'in'}:2: not valid UTF-8" in ended.err
+    assert not (tmp_path / "out").exists()
+    assert len((tmp_path / "out.part").read_text(encoding="utf-8").splitlines()) == 1
+    assert f"what was written so far is in {tmp_path / 'out.part'}" in ended.err
+
+
+def test_a_1_mb_line_is_a_clear_error(jumok: Jumok, trained: Path) -> None:
+    ended = jumok("translate", "-m", trained / "run", stdin="x" * 1_000_001 + "\n")
+    assert ended.code == 2
+    assert "standard input:1: line longer than 1,000,000 bytes" in ended.err
+
+
+def test_an_unwritable_out_is_a_clear_error(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    ended = jumok("translate", "-m", trained / "run", "-o", tmp_path / "no" / "out", stdin=f"{SENTENCE}\n")
+    assert ended.code == 2
+    assert f"{tmp_path / 'no' / 'out'}: cannot be written" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engine", "ctranslate2"], "ctranslate2"),
+        (["--engine", "torhc"], 'Did you mean "torch"?'),
+        (["--beam", "2", "--n-best", "3"], "n_best is 3"),
+        (["--beam", "0"], "beam is 0"),
+        (["--length-penalty", "-1"], "length_penalty"),
+        (["--seed", "1"], "--seed has no effect without --temperature"),
+        (["--temperature", "-1"], "temperature"),
+        (["--top-p", "0"], "top_p"),
+    ],
+)
+def test_wrong_options_are_explained(jumok: Jumok, trained: Path, arguments: list[str], message: str) -> None:
+    ended = jumok("translate", "-m", trained / "run", *arguments, stdin=f"{SENTENCE}\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert ended.err.count("\n") <= 2
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "config.json", "tokenizer.model", "card.json"])
+def test_a_damaged_model_directory_is_refused(jumok: Jumok, trained: Path, tmp_path: Path, file: str) -> None:
+    model = Path(shutil.copytree(trained / "run" / "model", tmp_path / "model"))
+    content = bytearray((model / file).read_bytes())
+    content[len(content) // 2] ^= 1
+    (model / file).write_bytes(content)
+    ended = jumok("translate", "-m", model, stdin=f"{SENTENCE}\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{model / file}: is damaged" in ended.err
+
+
+@pytest.mark.parametrize(("where", "message"), [("nowhere", "no such model directory"), (".", "is not a model")])
+def test_what_is_no_model_is_named(jumok: Jumok, tmp_path: Path, where: str, message: str) -> None:
+    ended = jumok("translate", "-m", tmp_path / where)
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_an_answer_comes_before_the_next_question_and_ctrl_c_ends_it(trained: Path) -> None:
+    process = start("translate", "-m", "run", "--beam=1", cwd=trained)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for question in (SENTENCE, "The red dog"):
+        process.stdin.write(question + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline().strip()
+    time.sleep(0.1)  # it waits for the third
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=30)
+    assert process.returncode == 130
+    assert process.stderr is not None
+    assert "Fatal" not in (said := process.stderr.read())
+    assert "Traceback" not in said
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        pipe.close()
+
+
+def test_it_ends_quietly_when_nobody_reads_on(trained: Path) -> None:
+    process = start("translate", "-m", "run", "--beam=1", "--no-repeat-ngram=2", cwd=trained)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdin.write("".join(f"{source}\n" for source, _ in sentences()))
+    process.stdin.close()
+    process.wait(timeout=60)
+    assert process.stderr is not None
+    with process.stderr as errors:
+        assert "Traceback" not in errors.read()
+    assert process.returncode == -signal.SIGPIPE

@@ -1,0 +1,116 @@
+"""Documented commands run: every console and Python block of README.md, and every option that a guide names."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SMALL = (
+    "--steps 5 --set model.d_model=16 --set model.heads=2 --set model.encoder_layers=1 --set model.decoder_layers=1 "
+    "--set model.d_ff=32 --quiet"
+)
+NOT_RUN_HERE = ("make demo", "make test", 'pip install "jumok[train]"')  # this test runs inside of `make test`
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The fenced blocks of a document that are in this language."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(document: str) -> list[str]:
+    """What is written after `$`, without the comment behind it; in a line that ends with a backslash, the next too."""
+    text = "".join(blocks(document, "console")).replace("\\\n", " ")
+    lines = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
+    return [re.sub(r"\s+#.*", "", line).strip() for line in lines]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the files that the documents speak of, and `jumok` on the path."""
+    directory = tmp_path_factory.mktemp("readme")
+    for name, lines in (
+        ("a.en", [f"I have {number} apples." for number in range(60)]),
+        ("a.ko", [f"사과가 {number}개 있어요." for number in range(60)]),
+    ):
+        (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (directory / "bin").mkdir()
+    jumok = directory / "bin" / "jumok"
+    jumok.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m jumok "$@"\n', encoding="utf-8")
+    jumok.chmod(0o755)
+    return directory
+
+
+def run(workplace: Path, *command: str) -> str:
+    """What a command says; it must succeed."""
+    path = f"{workplace / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        command, cwd=workplace, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_the_readme_works_as_it_stands(workplace: Path) -> None:
+    documented = [command for command in commands("README.md") if command not in NOT_RUN_HERE]
+    assert documented[0].startswith("jumok train translator a.en a.ko")
+    for command in documented:
+        # The same command with a small model and few steps appended, so that it takes seconds.
+        output = run(workplace, "sh", "-c", f"{command} {SMALL}" if " train " in command else command)
+        assert output.strip() or " train " in command
+    for block in blocks("README.md", "python"):
+        run(workplace, sys.executable, "-c", block)
+    for inline in re.findall(r"`(jumok check [^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert "Nothing suspicious" in run(workplace, "sh", "-c", inline)
+
+
+def test_what_is_not_run_here_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in NOT_RUN_HERE:
+        assert command in commands("README.md")
+        if command.startswith("make "):
+            assert f"\n{command.removeprefix('make ')}:" in makefile
+    assert "train = [" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+GUIDES = ["docs/guide.md", "docs/ko/guide.md"]
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_commands_and_options_of_a_guide_exist(guide: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from jumok.cli.app import run as run_here
+
+    found = re.findall(r"\bjumok ((?:train )?[a-z]+)([^|\n]*)", "\n".join(commands(guide)))
+    assert len(found) >= 8
+    for command, rest in found:
+        assert run_here([*command.split(), "--help"]) == 0
+        known = capsys.readouterr().out
+        for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest):
+            assert re.search(rf"(^|\s|, ){re.escape(option)}\b", known), f"{command} has no {option}"
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_the_settings_of_a_guide_are_the_settings(guide: str) -> None:
+    from jumok.training.settings import Settings
+
+    def dotted(values: dict[str, object], prefix: str = "") -> dict[str, object]:
+        flat: dict[str, object] = {}
+        for name, value in values.items():
+            nested = isinstance(value, dict) and name != "model"
+            flat |= dotted(value, f"{prefix}{name}.") if nested else {prefix + name: value}  # type: ignore[arg-type]
+        return flat
+
+    rows = re.findall(r"^\| `([a-z_.*0-9]+)` \| ([^|]*) \|", (ROOT / guide).read_text(encoding="utf-8"), re.MULTILINE)
+    values = dotted(Settings().to_dict())
+    assert values.pop("model") == {}
+    defaults = {
+        name: f"{value}" if value is not None else "–" if name.startswith("stop.") else "auto"
+        for name, value in values.items()
+    } | {"model.*": "–"}
+    assert {name: default.strip() for name, default in rows} == defaults
