@@ -149,9 +149,7 @@ def _but_hates(draw: Draw) -> Sentence:
     like, hate = VERB["like"], VERB["hate"]
     subject = draw.one_who_acts(like.frames[0])
     loved = draw.one(hate.frames[0].objects)
-    hated = draw.one(
-        [n for n in hate.frames[0].objects if n is not loved and n.kind == loved.kind] or hate.frames[0].objects
-    )
+    hated = draw.one([noun for noun in hate.frames[0].objects if noun is not loved and noun.kind == loved.kind])
     first = Clause(subject, like, Form.PRESENT, object=draw.generic(loved))
     return _contrast(draw, first, Clause(subject, hate, Form.PRESENT, object=draw.generic(hated)))
 

@@ -57,7 +57,7 @@ PEOPLE = select_nouns("person")
 
 
 def an(words: str) -> str:
-    """The words after a or an, as they sound."""
+    """The words with a or an before them, whichever they sound like."""
     return ("an " if words[0] in "aeiou" or words.startswith("honest") else "a ") + words
 
 
