@@ -191,7 +191,7 @@ class _TranslatorJob:
             (loss(batch) / batch.tokens).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
 
-        return measure_step(step) * settings.batch.accumulate
+        return measure_step(step, settings.stop) * settings.batch.accumulate
 
     def _model(self, settings: Settings) -> Translator:
         torch.manual_seed(settings.seed)

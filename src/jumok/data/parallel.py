@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import heapq
 import json
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,9 +23,18 @@ import numpy as np
 from jumok.data.batch import Batch, collate, load_batches, make_batch
 from jumok.data.buckets import BatchPlan, plan_batches
 from jumok.data.corpora import Pair, Rejections, read_pairs
+from jumok.data.lines import STANDARD_INPUT
 from jumok.data.store import Indices, TokenStore, fingerprint_of
 from jumok.errors import BundleError, InputError
-from jumok.files import REAL_FILES, UnreadableError, format_json, parse_json_object, read_bounded, replace_file_durably
+from jumok.files import (
+    REAL_FILES,
+    UnreadableError,
+    format_json,
+    make_directory_durably,
+    parse_json_object,
+    read_bounded,
+    replace_file_durably,
+)
 from jumok.seeds import derive_seed
 from jumok.tokenizer import Tokenizer, choose_size, measure_texts
 
@@ -53,6 +64,7 @@ def prepare(
     seed: int = 0,
 ) -> ParallelCorpus:
     """The corpus in these files, from `directory` if it stands there already, else made and kept there."""
+    paths = [_kept(path, directory, alone=len(paths) == 1) for path in paths]
     files = [Path(path) for path in (*paths, *(valid or ()))]
     for path in files:
         if not path.is_file():
@@ -60,6 +72,17 @@ def prepare(
     fingerprint = fingerprint_of(files, len(paths), size, longest, seed)
     known = _open(directory, fingerprint)
     return known or _make(directory, fingerprint, _Reader(paths, valid, seed), size, longest)
+
+
+def _kept(path: str | Path, directory: Path, *, alone: bool) -> str | Path:
+    """The same path, but for standard input a file with what came from it: a corpus is read several times."""
+    if str(path) != STANDARD_INPUT:
+        return path
+    make_directory_durably(REAL_FILES, directory)
+    copy = directory / ("standard-input.tsv" if alone else "standard-input.txt")
+    with open(copy, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return copy
 
 
 class _Reader:

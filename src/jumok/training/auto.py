@@ -11,7 +11,8 @@ from typing import Any
 from jumok.errors import ConfigError
 from jumok.training.settings import Settings, StopSettings
 
-MEASURE_SECONDS = 5.0
+# When the length of the training depends on it, and when only its forecast does.
+MEASURE_SECONDS, GLANCE_SECONDS = 5.0, 1.0
 TRAINING_SHARE = 0.9  # of the minutes given; validation, checkpoints and the averages at the end take the rest
 # Above these many target tokens in the corpus, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
@@ -48,10 +49,10 @@ def choose_sizes(settings: Settings, target_tokens: int) -> list[Choice]:
     return choices
 
 
-def measure_step(step: Callable[[], None], seconds: float = MEASURE_SECONDS) -> float:
+def measure_step(step: Callable[[], None], stop: StopSettings) -> float:
     """Seconds one update takes: the mean over the later ones, because the first warm up."""
     times: list[float] = []
-    end = time.perf_counter() + seconds
+    end = time.perf_counter() + (GLANCE_SECONDS if stop.minutes is None else MEASURE_SECONDS)
     while time.perf_counter() < end or len(times) < 3:
         started = time.perf_counter()
         step()
