@@ -136,7 +136,8 @@ class LivePanel:
 
     def _numbers(self) -> RenderableType:
         status = self.status
-        left = "–" if self._phase == "Done" else duration(status.remaining)
+        finishing = "done" if self._phase == "Done" else "finishing"
+        left = finishing if status.step >= status.total else duration(status.remaining)
         cells = {
             "step": f"{status.step:,}/{status.total:,}",
             "epoch": str(status.epoch or "–"),
@@ -158,11 +159,11 @@ class LivePanel:
     def _samples(self) -> list[RenderableType]:
         lines: list[RenderableType] = []
         for sample in self.status.samples[:2]:
-            lines.append(Text(f"\n{sample['source']}", style="dim"))
             right = sample["output"] == sample["reference"]
-            lines.append(Text(f"→ {sample['output']}", style="green" if right else ""))
+            lines += [Text(), _one_line(sample["source"], "dim")]
+            lines.append(_one_line(f"→ {sample['output']}", "green" if right else ""))
             if not right:
-                lines.append(Text(f"= {sample['reference']}", style="dim"))
+                lines.append(_one_line(f"= {sample['reference']}", "dim"))
         return lines
 
 
@@ -181,6 +182,10 @@ def _lines(event: Event, status: Status) -> Iterator[str]:
         yield describe_step(status)
     elif kind == "valid":
         yield from describe_validation(event)
+
+
+def _one_line(text: str, style: str) -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _number(value: float | None, form: str) -> str:
