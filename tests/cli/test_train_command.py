@@ -207,6 +207,13 @@ def test_doubtful_corpora_are_trained_on_with_a_warning(jumok: Jumok, tmp_path: 
     assert "warning: pairs that repeat an earlier pair exactly: 3" in ended.err
 
 
+def test_standard_input_is_learned_from(jumok: Jumok, tmp_path: Path) -> None:
+    lines = "".join(f"{source}\t{target}\n" for source, target in sentences())
+    ended = jumok("train", "translator", "-", "-o", tmp_path / "run", "--steps=1", *SMALL, stdin=lines)
+    assert ended.code == 0, ended.err
+    assert "143 pairs to learn from, 7 to measure on" in ended.out
+
+
 def test_a_missing_file_is_named(jumok: Jumok, tmp_path: Path) -> None:
     ended = jumok("train", "translator", *train_arguments(tmp_path))
     assert ended.code == 2
