@@ -17,10 +17,10 @@ demo: $(READY)
 	$(BIN)/jumok demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .

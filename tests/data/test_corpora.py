@@ -352,7 +352,7 @@ def test_unequal_files_name_both_counts_and_the_remedy(write: Callable[..., Path
         (b"\n\n \n", r"every line was left out:\n3 × empty side"),
         (PNG, "is a PNG image"),
         (b"PK\x03\x04" + bytes(99), "is a ZIP archive"),
-        (gzip.compress(b"a\n"), "ends in .gz"),
+        (gzip.compress(b"a\n", mtime=0), "ends in .gz"),
         ("안녕\n".encode("utf-16"), "is UTF-16 text"),
         ("안녕하세요, 반갑습니다.\n".encode("euc-kr") * 50, "is not UTF-8 text"),
         (bytes(range(256)) * 8, "is not UTF-8 text"),
