@@ -111,7 +111,7 @@ class FaultyFiles(FileSystem):
         self.operations.append(("remove", path.name))
         self._moment()
 
-    def free_bytes(self, path: Path) -> int:  # noqa: ARG002
+    def free_bytes(self, path: Path) -> int:
         return self._free
 
     def _perform(self, name: str, path: Path, action: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Errors a user can cause. Each says what is wrong, where, and what to do; the command line shows no traceback for them."""
+"""Errors a user can cause. Each says what is wrong, where, and what to do; no traceback is shown for them."""
 
 from __future__ import annotations
 

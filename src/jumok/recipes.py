@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -18,10 +20,19 @@ from jumok.engines.engine import SearchOptions
 from jumok.engines.native import TorchEngine
 from jumok.errors import CheckpointError
 from jumok.evaluation import corpus_scores
-from jumok.model.config import ModelConfig, preset
+from jumok.model.config import ModelConfig
+from jumok.model.config import preset as preset_config
 from jumok.model.summary import count_parameters
 from jumok.model.translator import Translator
-from jumok.training.auto import TRAINING_SHARE, choose_length, choose_sizes, measure_step
+from jumok.tokenizer import Tokenizer
+from jumok.training.auto import (
+    Costs,
+    choose_length,
+    choose_sizes,
+    forecast,
+    measure_step,
+    require_one_length,
+)
 from jumok.training.memory import keep_freed_memory
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import TrainingOptions, Validation
@@ -30,6 +41,7 @@ from jumok.training.schedule import make_schedule
 from jumok.training.settings import Settings
 from jumok.training.trainer import Event, Trainer
 
+MEASURED_SENTENCES = 100  # for the forecast of what a validation takes
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model would fill any room it is given
 
@@ -72,6 +84,7 @@ def train_translator(
     lengths = {"preset": preset, "stop.minutes": minutes, "stop.steps": steps, "stop.epochs": epochs}
     given = settings if isinstance(settings, Settings) else Settings.from_dict({}).changed(settings or {})
     asked = given.changed({name: value for name, value in lengths.items() if value is not None})
+    _require_possible(asked)
     paths = [source] if target is None else [source, target]
     keep_freed_memory()
     with RunDirectory.open(Path(out), "translator") as run:
@@ -84,6 +97,12 @@ def train_translator(
             return TrainingResult(run.path, run.model, finished["step"], finished["best_score"])
         progress = job.trainer(stop_requested).train()
         return TrainingResult(run.path, run.model, progress.step, progress.best_score)
+
+
+def _require_possible(settings: Settings) -> None:
+    """Refuses a preset, a model or lengths that cannot be, before anything is read or written."""
+    require_one_length(settings.stop)
+    preset_config("tiny" if settings.preset == "auto" else settings.preset, vocabulary=1, **settings.model)
 
 
 def _already_finished(run: RunDirectory, settings: Settings) -> Mapping[str, Any] | None:
@@ -104,6 +123,7 @@ class _TranslatorJob:
         watch: Watch,
         continue_with_changes: bool,
     ) -> None:
+        self.began = time.perf_counter()
         self.run, self.asked, self.watch = run, asked, watch
         self.names = [Path(path).name for path in paths]
         before = run.read()
@@ -162,69 +182,51 @@ class _TranslatorJob:
         tokens = self.corpus.facts["target_tokens"]
         choices = choose_sizes(self.asked, tokens)
         settings = self.asked.changed({choice.name: choice.value for choice in choices})
-        step_seconds = self._measure(settings)
-        length = choose_length(
-            settings, -(-self._epochs(settings).size(0) // settings.batch.accumulate), tokens, step_seconds
-        )
-        choices += length
+        costs = self._measure(settings)
+        steps_per_epoch = -(-self._epochs(settings).size(0) // settings.batch.accumulate)
+        length = choose_length(settings, steps_per_epoch, tokens, costs)
         settings = settings.changed({choice.name: choice.value for choice in length})
-        expected = _filled(settings.stop.steps) * step_seconds / TRAINING_SHARE
-        self.watch({"event": "plan", "choices": [asdict(choice) for choice in choices], "expected_seconds": expected})
+        plan = [asdict(choice) for choice in choices + length]
+        self.watch({"event": "plan", "choices": plan, "expected_seconds": forecast(settings, costs)})
         record = {"asked": self.asked.to_dict(), "settings": settings.to_dict(), "inputs": self.names}
         self.run.write({**record, "fingerprint": self.corpus.facts["fingerprint"], "versions": _versions()})
         return settings
 
-    def _measure(self, settings: Settings) -> float:
-        """Seconds an update takes here, on real batches, with a model that is thrown away."""
+    def _measure(self, settings: Settings) -> Costs:
+        """What an update and a validation take here, on real sentences, with a model that is thrown away."""
         model = self._model(settings)
         optimizer, loss = _optimizer(model, settings), _loss(model, settings.loss.smoothing)
-        epochs = self._epochs(settings)
-        batches = iter(epochs.batches(0, 0))
+        batches = itertools.chain.from_iterable(self._epochs(settings).batches(epoch, 0) for epoch in itertools.count())
 
         def step() -> None:
-            nonlocal batches
-            batch = next(batches, None)
-            if batch is None:
-                batches = iter(epochs.batches(0, 0))
-                batch = next(batches)
+            batch = next(batches)
             optimizer.zero_grad()
             (loss(batch) / batch.tokens).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
 
-        return measure_step(step, settings.stop) * settings.batch.accumulate
+        step_seconds = measure_step(step, settings.stop) * settings.batch.accumulate
+        everything = self.corpus.valid[: settings.validation.sentences]
+        some = everything[:MEASURED_SENTENCES]
+        started = time.perf_counter()
+        with torch.inference_mode():
+            _translate_and_score(model.eval(), self.corpus.tokenizer, some)
+        validation_seconds = (time.perf_counter() - started) * len(everything) / len(some)
+        return Costs(step_seconds, validation_seconds, time.perf_counter() - self.began)
 
     def _model(self, settings: Settings) -> Translator:
         torch.manual_seed(settings.seed)
         return Translator(self._config(settings))
 
     def _config(self, settings: Settings) -> ModelConfig:
-        return preset(settings.preset, vocabulary=self.corpus.tokenizer.size, **settings.model)
+        return preset_config(settings.preset, vocabulary=self.corpus.tokenizer.size, **settings.model)
 
     def _epochs(self, settings: Settings) -> TranslationEpochs:
         tokens, sampling = _filled(settings.batch.tokens), settings.tokenizer.sampling
         return TranslationEpochs(self.corpus, tokens=tokens, seed=settings.seed, sampling=sampling)
 
     def _validate(self) -> Validation:
-        """Loss, BLEU and chrF on held-out sentences, really translated, and a few of them to look at."""
         pairs = self.corpus.valid[: self.settings.validation.sentences]
-        sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        # By the engine itself: a model that has just begun loops, and what a user would be spared is to be seen here.
-        engine, tokenizer = TorchEngine(self.model), self.corpus.tokenizer
-        encoded = tokenizer.encode(sources)
-        hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
-        outputs = tokenizer.decode([best[0].ids for best in hypotheses])
-        scores = corpus_scores(outputs, references)
-        log_probs = [value for row in engine.score(encoded, tokenizer.encode(references)) for value in row]
-        shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
-        samples = [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown]
-        metrics = {
-            "loss": -sum(log_probs) / len(log_probs),
-            "bleu": scores.bleu,
-            "chrf": scores.chrf,
-            "signatures": [scores.bleu_signature, scores.chrf_signature],
-            "samples": samples,
-        }
-        return Validation(scores.bleu, metrics)
+        return _translate_and_score(self.model, self.corpus.tokenizer, pairs)
 
     def _publish(self, validation: Validation, step: int) -> None:
         """The best weights so far as a bundle that anybody can use while the training goes on."""
@@ -242,6 +244,26 @@ class _TranslatorJob:
         }
         tokenizer = self.corpus.tokenizer.to_bytes()
         save_bundle(self.run.model, config=config.to_dict(), weights=weights, tokenizer=tokenizer, card=card)
+
+
+def _translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> Validation:
+    """Loss, BLEU and chrF on held-out sentences, really translated, and a few of them to look at."""
+    sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    # By the engine itself: a model that has just begun loops, and what a user would be spared is to be seen here.
+    engine, encoded = TorchEngine(model), tokenizer.encode(sources)
+    hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
+    outputs = tokenizer.decode([best[0].ids for best in hypotheses])
+    scores = corpus_scores(outputs, references)
+    log_probs = [value for row in engine.score(encoded, tokenizer.encode(references)) for value in row]
+    shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
+    metrics = {
+        "loss": -sum(log_probs) / len(log_probs),
+        "bleu": scores.bleu,
+        "chrf": scores.chrf,
+        "signatures": [scores.bleu_signature, scores.chrf_signature],
+        "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
+    }
+    return Validation(scores.bleu, metrics)
 
 
 def _filled(value: Setting | None) -> Setting:

@@ -128,7 +128,7 @@ def test_by_default_special_tokens_and_empty_outputs_never_come():
     table = table.log_softmax(2)
 
     class NoCache:
-        def reorder(self, rows, sentences=None):  # noqa: ARG002
+        def reorder(self, rows, sentences=None):
             return self
 
     def step(ids, cache):

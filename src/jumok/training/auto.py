@@ -13,7 +13,6 @@ from jumok.training.settings import Settings, StopSettings
 
 # When the length of the training depends on it, and when only its forecast does.
 MEASURE_SECONDS, GLANCE_SECONDS = 5.0, 1.0
-TRAINING_SHARE = 0.9  # of the minutes given; validation, checkpoints and the averages at the end take the rest
 # Above these many target tokens in the corpus, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
@@ -21,7 +20,10 @@ PEAK_RATES = {"tiny": 2e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4}
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
 MOST_WARMUP, WARMUP_SHARE = 4000, 0.1
-VALIDATIONS, CHECKPOINT_SECONDS = 15, 300.0
+MOST_VALIDATIONS, VALIDATION_SHARE = 15, 0.1  # at most so many, and at most this share of all time
+FINAL_VALIDATIONS = 2  # of the averages at the end
+SPARE = 0.97  # for checkpoints and what else is not measured
+CHECKPOINT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ def choose_sizes(settings: Settings, target_tokens: int) -> list[Choice]:
     return choices
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What this machine takes, measured on the real model and data."""
+
+    step: float  # seconds for one update
+    validation: float  # seconds for one validation
+    spent: float = 0.0  # seconds since the command began
+
+
 def measure_step(step: Callable[[], None], stop: StopSettings) -> float:
     """Seconds one update takes: the mean over the later ones, because the first warm up."""
     times: list[float] = []
@@ -61,9 +72,9 @@ def measure_step(step: Callable[[], None], stop: StopSettings) -> float:
     return sum(later) / len(later)
 
 
-def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, step_seconds: float) -> list[Choice]:
+def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, costs: Costs) -> list[Choice]:
     """How long to train, the schedule that fits it, and how often to validate and save, where they are not given."""
-    steps, why = _steps(settings.stop, steps_per_epoch, target_tokens, step_seconds)
+    steps, why = _steps(settings, steps_per_epoch, target_tokens, costs)
     choices = [Choice("stop.steps", steps, why)]
     if settings.schedule.name is None:
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
@@ -71,24 +82,43 @@ def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, 
         warmup = max(1, min(MOST_WARMUP, round(steps * WARMUP_SHARE)))
         choices.append(Choice("schedule.warmup", warmup, f"{WARMUP_SHARE:.0%} of the steps, {MOST_WARMUP:,} at most"))
     if settings.validation.every is None:
-        choices.append(Choice("validate.every", max(1, math.ceil(steps / VALIDATIONS)), f"{VALIDATIONS} times in all"))
+        times = _validations(steps * costs.step, costs)
+        choices.append(Choice("validate.every", math.ceil(steps / times), f"{costs.validation:.1f} seconds each time"))
     if settings.checkpoint.every is None:
-        every = max(1, round(CHECKPOINT_SECONDS / step_seconds))
+        every = max(1, round(CHECKPOINT_SECONDS / costs.step))
         choices.append(Choice("checkpoint.every", every, f"about every {CHECKPOINT_SECONDS / 60:g} minutes"))
     return choices
 
 
-def _steps(stop: StopSettings, steps_per_epoch: int, target_tokens: int, step_seconds: float) -> tuple[int, str]:
-    given = [name for name in ("steps", "epochs", "minutes") if getattr(stop, name) is not None]
-    if len(given) > 1:
-        raise ConfigError(f"stop.{given[0]} and stop.{given[1]} are both given. Give one length.")
+def forecast(settings: Settings, costs: Costs) -> float:
+    """Seconds until the end, from the beginning of the command."""
+    steps, every = settings.stop.steps or 0, settings.validation.every or 1
+    validations = math.ceil(steps / every) + FINAL_VALIDATIONS
+    return costs.spent + steps * costs.step / SPARE + validations * costs.validation
+
+
+def _validations(seconds: float, costs: Costs) -> int:
+    return max(1, min(MOST_VALIDATIONS, int(VALIDATION_SHARE * seconds / costs.validation)))
+
+
+def _steps(settings: Settings, steps_per_epoch: int, target_tokens: int, costs: Costs) -> tuple[int, str]:
+    stop = settings.stop
     if stop.steps is not None:
         return stop.steps, "as asked"
     if stop.minutes is not None:
-        steps = max(1, int(stop.minutes * 60 * TRAINING_SHARE / step_seconds))
-        return steps, f"{stop.minutes:g} minutes at {step_seconds * 1e3:.0f} ms a step, measured here"
+        rest = stop.minutes * 60 - costs.spent
+        validating = (_validations(rest, costs) + FINAL_VALIDATIONS) * costs.validation
+        steps = max(1, int((rest - validating) * SPARE / costs.step))
+        return steps, f"{stop.minutes:g} minutes at {costs.step * 1e3:.0f} ms a step, measured here"
     epochs, why = stop.epochs, "as asked"
     if epochs is None:
         epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / target_tokens))
         why = f"for {target_tokens:,} target tokens"
     return max(1, round(epochs * steps_per_epoch)), f"{epochs:.3g} epochs {why}"
+
+
+def require_one_length(stop: StopSettings) -> None:
+    """Raises when more than one is given."""
+    given = [name for name in ("steps", "epochs", "minutes") if getattr(stop, name) is not None]
+    if len(given) > 1:
+        raise ConfigError(f"stop.{given[0]} and stop.{given[1]} are both given. Give one length.")

@@ -1,0 +1,157 @@
+import io
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from jumok.data.corpora import UnequalLengthError
+from jumok.data.parallel import HELD_OUT_SHARE, ParallelCorpus, TranslationEpochs, prepare
+from jumok.errors import InputError
+
+WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")
+
+
+def write_corpus(directory: Path, pairs: int, seed: int = 0) -> list[Path]:
+    """Pairs whose target is the source backwards, so that a shifted pair shows."""
+    draw = random.Random(seed)
+    sources = [" ".join(draw.choice(WORDS) for _ in range(draw.randint(1, 9))) + f" {n}" for n in range(pairs)]
+    paths = [directory / "a.src", directory / "a.tgt"]
+    for path, lines in zip(paths, (sources, [source[::-1] for source in sources]), strict=True):
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return paths
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> ParallelCorpus:
+    directory = tmp_path_factory.mktemp("corpus")
+    return prepare(directory / "store", write_corpus(directory, 400))
+
+
+def pairs_of(corpus: ParallelCorpus) -> list[tuple[str, str]]:
+    columns = [[corpus.train.example(name, i) for i in range(len(corpus.train))] for name in ("source", "target")]
+    return list(zip(*(corpus.tokenizer.decode(column) for column in columns), strict=True))
+
+
+def test_every_pair_is_learned_from_or_held_out_and_none_is_both(corpus: ParallelCorpus) -> None:
+    train, valid = pairs_of(corpus), corpus.valid
+    assert len(train) + len(valid) == 400
+    assert len(valid) == int(400 * HELD_OUT_SHARE)
+    assert not {source for source, _ in train} & {source for source, _ in valid}
+    assert all(target == source[::-1] for source, target in train + valid)
+
+
+def test_lines_lead_back_to_the_file(corpus: ParallelCorpus) -> None:
+    lines = [corpus.train.example("line", i)[0] for i in range(len(corpus.train))]
+    numbers = [int(source.rpartition(" ")[2]) + 1 for source, _ in pairs_of(corpus)]
+    assert lines == numbers
+
+
+def test_it_is_made_once_and_again_when_a_file_or_a_setting_changes(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 60)
+    first = prepare(tmp_path / "store", paths)
+    made = (tmp_path / "store" / "prepared.json").stat().st_mtime_ns
+    again = prepare(tmp_path / "store", paths)
+    assert (tmp_path / "store" / "prepared.json").stat().st_mtime_ns == made
+    assert again.facts == first.facts
+    assert pairs_of(again) == pairs_of(first)
+    assert again.valid == first.valid
+    assert prepare(tmp_path / "store", paths, seed=5).facts["fingerprint"] != first.facts["fingerprint"]
+    with open(paths[0], "a", encoding="utf-8") as file:
+        file.write("one more\n")
+    with open(paths[1], "a", encoding="utf-8") as file:
+        file.write("erom eno\n")
+    assert prepare(tmp_path / "store", paths).facts["pairs"] + 3 >= 61
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "valid.jsonl", "prepared.json", "train/store.json"])
+@pytest.mark.parametrize("damage", [None, b"", b"\xff\x00damage"])
+def test_what_is_missing_or_damaged_is_made_again(tmp_path: Path, name: str, damage: bytes | None) -> None:
+    paths = write_corpus(tmp_path, 60)
+    first = prepare(tmp_path / "store", paths)
+    file = tmp_path / "store" / name
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage)
+    again = prepare(tmp_path / "store", paths)
+    assert again.facts == first.facts
+    assert pairs_of(again) == pairs_of(first)
+    assert again.valid == first.valid
+
+
+def test_given_validation_files_are_used_as_they_are(tmp_path: Path) -> None:
+    train = write_corpus(tmp_path, 50)
+    (tmp_path / "valid").mkdir()
+    valid = write_corpus(tmp_path / "valid", 7, seed=9)
+    corpus = prepare(tmp_path / "store", train, valid=valid)
+    assert (len(corpus.train), len(corpus.valid)) == (50, 7)
+
+
+def test_a_pair_too_long_to_learn_from_is_counted_and_named(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 50)
+    for path in paths:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("long " * 300 + "\n")
+    facts = prepare(tmp_path / "store", paths, longest=100).facts
+    assert facts["rejected"]["total"] == 1
+    assert "a.src:51" in str(facts["rejected"])
+    assert "longer than 100 tokens" in str(facts["rejected"])
+
+
+def test_standard_input_is_kept_because_it_is_read_more_than_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(f"word {n}\t{n} drow\n" for n in range(40))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(lines.encode())))
+    corpus = prepare(tmp_path / "store", ["-"])
+    assert len(corpus.train) + len(corpus.valid) == 40
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_one_sentence_however_often_is_not_a_corpus(tmp_path: Path, count: int) -> None:
+    for name in ("a.src", "a.tgt"):
+        (tmp_path / name).write_text("the same\n" * count, encoding="utf-8")
+    with pytest.raises(InputError, match="at least two different sentences"):
+        prepare(tmp_path / "store", [tmp_path / "a.src", tmp_path / "a.tgt"])
+
+
+def test_files_of_unequal_length_leave_nothing_half_made(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 30)
+    with open(paths[1], "a", encoding="utf-8") as file:
+        file.write("too many\n")
+    with pytest.raises(UnequalLengthError):
+        prepare(tmp_path / "store", paths)
+    assert not (tmp_path / "store" / "prepared.json").exists()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.en"):
+        prepare(tmp_path / "store", [tmp_path / "nowhere.en", tmp_path / "nowhere.ko"])
+
+
+def test_an_epoch_is_a_function_of_its_number_and_can_begin_anywhere(corpus: ParallelCorpus) -> None:
+    epochs = TranslationEpochs(corpus, tokens=120, seed=4)
+    whole = list(epochs.batches(2, 0))
+    assert sorted(line for batch in whole for line in batch.lines) == sorted(
+        corpus.train.example("line", i)[0] for i in range(len(corpus.train))
+    )
+    rest = list(TranslationEpochs(corpus, tokens=120, seed=4).batches(2, 5))
+    assert all(np.array_equal(a.target_out, b.target_out) for a, b in zip(whole[5:], rest, strict=True))
+    assert epochs.digest(2) == TranslationEpochs(corpus, tokens=120, seed=4).digest(2)
+    assert epochs.digest(2) != epochs.digest(3)
+    largest = epochs.largest()
+    assert largest.source.size + largest.target_in.size >= max(b.source.size for b in whole)
+
+
+def test_subword_sampling_changes_the_pieces_and_never_the_text(corpus: ParallelCorpus) -> None:
+    plain = TranslationEpochs(corpus, tokens=300, seed=4)
+    sampled = TranslationEpochs(corpus, tokens=300, seed=4, sampling=0.3)
+    differences = 0
+    for a, b, again in zip(plain.batches(0, 0), sampled.batches(0, 0), sampled.batches(0, 0), strict=True):
+        texts = [corpus.tokenizer.decode([[int(i) for i in row if i > 3] for row in x.source]) for x in (a, b)]
+        assert texts[0] == texts[1]
+        assert np.array_equal(b.source, again.source)
+        differences += a.source.shape != b.source.shape or not np.array_equal(a.source, b.source)
+    assert differences
