@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
-from machine import describe_machine
+from machine import describe_machine, peak_memory
 from torch import nn
 
 from jumok.data.parallel import TranslationEpochs, prepare
@@ -35,8 +35,7 @@ VOCABULARY, BATCH_TOKENS = 8_000, 4_096
 
 
 def plain_model(size: str, vocabulary: int) -> Translator:
-    """The same Transformer with PyTorch's own dropout and fused attention."""
-    attention.FUSED_FROM = 0
+    """The same Transformer with PyTorch's own dropout."""
     model = Translator(preset(size, vocabulary=vocabulary))
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
@@ -66,7 +65,7 @@ def run_plain(data: list[Path], size: str, steps: int, store: Path) -> dict[str,
         optimizer.step()
         tokens += batch.tokens
     seconds = time.perf_counter() - started
-    return {"rate": tokens / seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {"rate": tokens / seconds, "memory": peak_memory()}
 
 
 def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
@@ -75,12 +74,25 @@ def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
         command = [sys.executable, "-m", "jumok", "train", "translator", *map(str, data), "-o", f"{directory}/run"]
         command += ["--preset", size, "--steps", str(steps + 2), "--set", f"tokenizer.size={VOCABULARY}"]
         command += ["--set", f"batch.tokens={BATCH_TOKENS}", "--set", "log.every=2", "--set", "validate.sentences=1"]
-        subprocess.run(command, check=True, capture_output=True)
+        memory = watch_memory(command)
         log = [json.loads(line) for line in Path(directory, "run", "log.jsonl").read_text().splitlines()]
     trained = [entry for entry in log if entry["event"] == "train"]
     first, last = trained[0], trained[-1]
     rate = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
-    return {"rate": rate, "memory": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024}
+    return {"rate": rate, "memory": memory}
+
+
+def watch_memory(command: list[str]) -> float:
+    """Runs a command; the most memory it used, looked at five times a second."""
+    memory = 0.0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            with suppress(OSError, StopIteration):  # it may end while it is looked at
+                memory = max(memory, peak_memory(process.pid))
+            time.sleep(0.2)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return memory
 
 
 def multiplication_peak() -> float:

@@ -47,8 +47,22 @@ class MissingExtraError(JumokError):
         )
 
 
+def require_choice(name: str, value: object, known: Iterable[str]) -> None:
+    """Raises unless the value is one of those known."""
+    known = list(known)
+    if value not in known:
+        raise ConfigError(f"{name}={value!r} is unknown.{did_you_mean(str(value), known)}")
+
+
+def require_at_least(least: int, **sizes: int) -> None:
+    """Raises unless every size is a whole number and not below `least`."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < least:
+            raise ConfigError(f"{name}={size!r} must be a whole number, at least {least}.")
+
+
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """' Did you mean "d_model"?' when something known is close to what was written, else the list of what is known."""
     candidates = sorted(known)
-    close = get_close_matches(wrong, candidates, n=1)
+    close = get_close_matches(str(wrong), candidates, n=1)
     return f' Did you mean "{close[0]}"?' if close else f" Known: {', '.join(candidates)}."

@@ -10,7 +10,6 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 from jumok.errors import ConfigError, ShapeError
-from jumok.model import attention
 from jumok.model.attention import Attend, MultiHeadAttention, attention_weights
 
 sizes = st.integers(1, 6)
@@ -154,26 +153,22 @@ def test_hidden_keys_get_exactly_nothing_in_every_precision() -> None:
         assert bool(weights.isfinite().all())
 
 
-def test_the_way_is_chosen_by_what_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain products while learning from short texts or with dropout, the fused kernel otherwise."""
+def test_only_dropout_on_the_weights_leaves_the_fused_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     real = torch.nn.functional.scaled_dot_product_attention
     monkeypatch.setattr(
         torch.nn.functional, "scaled_dot_product_attention", lambda *a, **k: (called.append(1), real(*a, **k))[1]
     )
 
-    def fused(length: int, dropout: float = 0.0, learning: bool = True) -> bool:
+    def fused(attend: Attend) -> bool:
         called.clear()
-        x = torch.randn(1, 1, length, 2, requires_grad=learning)
-        Attend(dropout)(x, x, x)
+        x = torch.randn(1, 1, 3, 2, requires_grad=True)
+        attend(x, x, x)
         return bool(called)
 
-    assert not fused(attention.FUSED_FROM - 1)
-    assert fused(attention.FUSED_FROM)
-    assert fused(3, learning=False)
-    assert not fused(attention.FUSED_FROM, dropout=0.5)
-    with torch.no_grad():
-        assert fused(3)
+    assert fused(Attend())
+    assert not fused(Attend(0.5))
+    assert fused(Attend(0.5).eval())
 
 
 def test_dropout_falls_on_the_weights() -> None:
@@ -254,7 +249,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("heads", [0, -2])
     def test_no_heads(self, heads: int) -> None:
-        with pytest.raises(ConfigError, match=f"heads={heads} must be at least 1"):
+        with pytest.raises(ConfigError, match=f"heads={heads} must be a whole number, at least 1"):
             MultiHeadAttention(10, heads)
 
     def test_memory_where_none_belongs_none_where_one_does_one_for_two_and_two_for_one(self) -> None:
@@ -276,3 +271,46 @@ def test_shapes_in_signatures_are_checked_in_these_tests() -> None:
         attention_weights(torch.randn(2, 3, 4), torch.randn(2, 3, 5))
     with pytest.raises(TypeCheckError):
         MultiHeadAttention(4, 2)(torch.randn(3, 4))
+
+
+class TestExtremes:
+    """What must hold when scores leave the range of their type, and for every shape of input."""
+
+    @pytest.mark.parametrize("hard", [False, True])
+    def test_a_hidden_key_never_gets_attention_even_beside_the_least_score(self, hard: bool) -> None:
+        mask = torch.tensor([[True, False]])
+        q, k = torch.tensor([[1e19]]), torch.tensor([[-1e19], [0.0]])  # the visible score is about the least float32
+        assert torch.equal(attention_weights(q, k, mask, beta=1.0, hard=hard), torch.tensor([[1.0, 0.0]]))
+
+    def test_an_overflow_is_loud_and_never_moves_attention_to_a_hidden_key(self) -> None:
+        q, k = torch.full((1, 4), 300.0).half(), torch.stack((torch.full((4,), -300.0), torch.zeros(4))).half()
+        weights = attention_weights(q, k, torch.tensor([[True, False]]))
+        assert not bool(weights[0, 1] > 0)
+
+    @pytest.mark.parametrize("beta", [math.inf, -math.inf, math.nan])
+    def test_a_temperature_that_is_no_number(self, beta: float) -> None:
+        with pytest.raises(ConfigError, match="hard=True"):
+            attention_weights(torch.randn(2, 3), torch.randn(2, 3), beta=beta)
+
+    @pytest.mark.parametrize("hard", [False, True])
+    def test_no_keys_at_all(self, hard: bool) -> None:
+        assert attention_weights(torch.randn(2, 3), torch.randn(0, 3), hard=hard).shape == (2, 0)
+
+    @pytest.mark.parametrize(
+        "mask", [torch.ones(3, 3, dtype=torch.bool), torch.ones(2, 4), torch.ones(1, 1, 2, 4).bool()]
+    )
+    def test_wrong_masks_for_the_function_alone(self, mask: Tensor) -> None:
+        with pytest.raises(ShapeError):
+            attention_weights.__wrapped__(torch.randn(2, 3), torch.randn(4, 3), mask)
+
+    def test_three_inputs_of_three_widths(self) -> None:
+        attention = MultiHeadAttention(8, 2, d_query=5, d_memory=(6, 7))
+        x, keys, values = torch.randn(2, 3, 5), torch.randn(2, 4, 6), torch.randn(2, 4, 7)
+        assert attention(x, (keys, values)).shape == (2, 3, 8)
+        assert MultiHeadAttention(8, 2, d_query=5)(x).shape == (2, 3, 8)
+
+    @pytest.mark.parametrize("sizes", [{"d_k": 0}, {"d_k": -1}, {"d_v": 0}, {"d_query": 0}])
+    def test_widths_that_cannot_be(self, sizes: dict[str, int]) -> None:
+        (name, value), *_ = sizes.items()
+        with pytest.raises(ConfigError, match=f"{name}={value}"):
+            MultiHeadAttention(4, 2, **sizes)

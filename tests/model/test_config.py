@@ -121,7 +121,8 @@ def test_presets(name: str, layers: int, d_model: int, heads: int, d_ff: int, dr
 def test_the_notebook_s_classifier() -> None:
     config = preset("imdb-notebook")
     assert (config.task, config.encoder_layers, config.d_model, config.heads) == ("classifier", 1, 32, 2)
-    assert (config.vocabulary, config.classes, config.pooling) == (50_002, 2, "max")
+    assert (config.vocabulary, config.classes, config.pooling) == (50_002, 2, "answers")
+    assert (config.d_ff, config.dropout) == (128, 0.1)
     assert preset("imdb-notebook", vocabulary=100).vocabulary == 100
 
 

@@ -60,8 +60,8 @@ def test_a_mask_fits_exactly_when_it_can_be_spread_over_the_scores(
     mask = torch.ones(shape, dtype=torch.bool)
     fits = len(shape) == 4 and all(size in (1, want) for size, want in zip(shape, scores, strict=True))
     if fits:
-        check_mask(mask, *scores)
+        check_mask(mask, torch.Size(scores))
         assert mask.expand(scores).shape == scores
     else:
         with pytest.raises(ShapeError, match="does not fit"):
-            check_mask(mask, *scores)
+            check_mask(mask, torch.Size(scores))

@@ -16,6 +16,7 @@ from jumok.model.config import ModelConfig
 from jumok.model.embeddings import TokenEmbedding
 from jumok.model.language_model import LanguageModel
 from jumok.model.masks import PAD
+from jumok.model.positions import sinusoids
 from jumok.model.translator import Translator
 
 Build = Callable[..., Any]
@@ -163,7 +164,7 @@ def test_gradients_flow_to_every_parameter(build: Build, some_ids: Ids, task: st
 @settings(max_examples=60)
 @given(data=st.data(), task=st.sampled_from(TASKS))
 def test_whatever_the_sizes_the_outputs_are_finite(build: Build, data: st.DataObject, task: str) -> None:
-    """Lengths from 0, single texts, single tokens, rows that are all padding, padding in any place."""
+    """Lengths from 0, single texts, single tokens, rows that are all padding, padding in any place of a source."""
     heads, width = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
     model = build(
         task,
@@ -175,7 +176,7 @@ def test_whatever_the_sizes_the_outputs_are_finite(build: Build, data: st.DataOb
         norm=data.draw(st.sampled_from(["pre", "post"])),
         positions=data.draw(st.sampled_from(["sinusoidal", "learned"])),
         attention_dropout=data.draw(st.sampled_from([0.0, 0.5])),
-        pooling=data.draw(st.sampled_from(["mean", "max"])),
+        pooling=data.draw(st.sampled_from(["mean", "max", "answers"])),
         max_length=6,
     ).train(data.draw(st.booleans()))
     batch, source_length, target_length = (data.draw(st.integers(low, 6)) for low in (0, 0, 0))
@@ -185,6 +186,7 @@ def test_whatever_the_sizes_the_outputs_are_finite(build: Build, data: st.DataOb
         torch.where(torch.rand(batch, length) < paddings, PAD, torch.randint(1, 23, (batch, length)))
         for length in (source_length, target_length)
     )
+    target = target.sort(1, descending=True).values  # padding last, as a decoder wants it
     with torch.set_grad_enabled(data.draw(st.booleans())):
         out = run(model, source, target)
     assert out.shape == ((batch, 3) if task == "classifier" else (batch, target_length, 23))
@@ -303,3 +305,37 @@ class TestBadInput:
     ) -> None:
         with pytest.raises(ConfigError, match=rf"task=\w+, not task={task}"):
             model(build(task).config)
+
+
+def test_the_notebook_s_classifier_lets_every_token_answer(build: Any) -> None:
+    model = build("classifier", pooling="answers", classes=3)
+    text = torch.tensor([[5, 6, 7, 0], [8, 9, 4, 6]])
+    answers = model.head(model.encode(text))
+    expected = torch.stack((answers[0, :3].amax(0), answers[1].amax(0)))
+    torch.testing.assert_close(model(text), expected)
+
+
+def test_padding_before_a_real_token_is_refused(build: Any) -> None:
+    with pytest.raises(ShapeError, match="only at the end"):
+        build("language_model").decode(torch.tensor([[0, 0, 5]]))
+
+
+def test_a_cache_of_another_model_is_refused(build: Any) -> None:
+    small, large = build("language_model", decoder_layers=1), build("language_model", decoder_layers=2)
+    _, cache = small.decode(torch.tensor([[5]]))
+    with pytest.raises(ShapeError, match="remember"):
+        large.decode(torch.tensor([[5]]), cache)
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.uint8, torch.float32])
+def test_ids_of_a_type_that_cannot_be_looked_up(dtype: torch.dtype) -> None:
+    with pytest.raises(ShapeError, match="int64"):
+        TokenEmbedding.forward.__wrapped__(TokenEmbedding(9, 4), torch.ones(1, 2, dtype=dtype))
+
+
+def test_sinusoids_are_not_rounded_for_ever_by_a_visit_to_half_precision(build: Any) -> None:
+    model, text = build("classifier"), torch.tensor([[5, 6, 7]])
+    before = model(text)
+    assert not torch.equal(model.bfloat16()(text).float(), before)
+    positions = model.float().embed.positions(torch.zeros(1, 3, model.config.d_model))
+    torch.testing.assert_close(positions[0], sinusoids(3, model.config.d_model), rtol=0, atol=0)

@@ -8,12 +8,14 @@
     Feed Forward                  layers.py         FeedForward
     the grey boxes                layers.py         EncoderLayer, DecoderLayer
     N×                            stacks.py         Encoder, Decoder
-    Linear, Softmax               embeddings.py     TokenEmbedding.logits
+    Linear                        embeddings.py     TokenEmbedding.logits
+    Softmax                       not here: the loss (training/objective.py) and search/ take it of the logits
+    Outputs (shifted right)       not here: data/batch.py
     the whole figure              translator.py     and its halves: classifier.py (left), language_model.py (right)
 
 Beside the figure: config.py (sizes and presets), dropout.py (dropout that does not wait for random numbers), cache.py
 (keys and values kept between decoding steps) and summary.py (a model as a table).
 
-This package knows nothing of vocabularies, losses, optimizers, files or devices. Import from its files; importing the
+This package knows nothing of words, losses, optimizers or files. Import from its files; importing the
 package itself, or config.py, does not import torch.
 """

@@ -1,6 +1,7 @@
 """Attention: what each query takes from each key. Sections 3.2.1 and 3.2.2 of the paper.
 
-Axes: B batch, H heads, T queries, S keys, D d_model, K width of a query and a key, Dv width of a value.
+Axes: B batch, H heads, T queries, S keys, D d_model, Dq width of what asks, K width of a query and
+a key in a head, Dv width of a value.
 """
 
 import math
@@ -9,14 +10,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError, ShapeError
+from jumok.errors import ConfigError, ShapeError, require_at_least
 from jumok.model.cache import KeyValues
 from jumok.model.dropout import Dropout
 from jumok.model.masks import check_mask
-
-# On a CPU, PyTorch's fused kernel is built for long sequences; below this many keys, plain products are faster to train
-# through (benchmarks/attention.md).
-FUSED_FROM = 192
 
 
 def attention_weights(
@@ -31,17 +28,21 @@ def attention_weights(
     `beta`, the inverse temperature, is 1/√K unless given; towards 0 all keys count alike, towards ∞ only the best one.
     `hard` is that limit: one-hot, the first of equals. Masked keys get exactly 0; a row with no key left is all zeros.
     """
+    if beta is not None and not math.isfinite(beta):
+        raise ConfigError(f"beta={beta} is not a number to multiply with. For the limit of a large one, use hard=True.")
     scores = torch.matmul(q, k.transpose(-2, -1)) * (q.shape[-1] ** -0.5 if beta is None else beta)
+    sighted = None
     if mask is not None:
-        # The least number rather than -∞: still exactly 0 after softmax, and no NaN where everything is masked.
-        scores = scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    if hard:
+        check_mask(mask, scores.shape[-mask.ndim :])
+        some = mask.any(-1, keepdim=True)
+        if not bool(some.all()):  # a row of nothing but -∞ would be NaN, so these rows see everything until the end
+            mask, sighted = mask | ~some, some
+        scores = scores.masked_fill_(~mask, -math.inf)
+    if hard and scores.shape[-1] > 0:
         weights = nn.functional.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
     else:
         weights = scores.softmax(-1)
-    if mask is not None and not bool(mask.any(-1).all()):
-        weights = weights.masked_fill(~mask, 0.0)
-    return weights
+    return weights if sighted is None else weights.masked_fill(~sighted, 0.0)
 
 
 class Attend(nn.Module):
@@ -59,24 +60,22 @@ class Attend(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B H T Dv"]:
         if mask is not None:
-            check_mask(mask, q.shape[0], q.shape[1], q.shape[2], k.shape[2])
-        if self._fused_is_better(q, k):
-            return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return torch.matmul(self.dropout(attention_weights(q, k, mask)), v)
+            check_mask(mask, torch.Size((*q.shape[:-1], k.shape[-2])))
+        if self._drops_weights():
+            return torch.matmul(self.dropout(attention_weights(q, k, mask)), v)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    def _fused_is_better(self, q: Tensor, k: Tensor) -> bool:
-        if self.training and self.dropout.rate:
-            return False  # the fused kernel would draw random numbers on one thread
-        learning = torch.is_grad_enabled() and q.requires_grad
-        return not (learning and q.device.type == "cpu" and k.shape[2] < FUSED_FROM)
+    def _drops_weights(self) -> bool:
+        # The fused kernel could drop weights too, but would draw its random numbers on one thread.
+        return self.training and self.dropout.rate > 0
 
 
 class MultiHeadAttention(nn.Module):
     """H attentions side by side: split, attend, concatenate, and W^O.
 
     Without `d_memory` it is self-attention: queries, keys and values come from one input through one tall matrix. With
-    it, queries come from `x` (width `d_model`) and keys and values from a memory of width `d_memory`, or of two widths
-    `(keys, values)` when these are read from different things.
+    it, queries come from `x` and keys and values from a memory of width `d_memory`, or of two widths `(keys, values)`
+    when these are read from different things. `x` is `d_query` wide, by default `d_model`, as the output always is.
     """
 
     def __init__(
@@ -86,13 +85,14 @@ class MultiHeadAttention(nn.Module):
         *,
         d_k: int | None = None,
         d_v: int | None = None,
+        d_query: int | None = None,
         d_memory: int | tuple[int, int] | None = None,
         bias: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if heads < 1:
-            raise ConfigError(f"heads={heads} must be at least 1.")
+        d_query = d_model if d_query is None else d_query
+        require_at_least(1, d_model=d_model, heads=heads, d_query=d_query)
         if d_model % heads and (d_k is None or d_v is None):
             raise ConfigError(
                 f"d_model={d_model} cannot be split into {heads} heads. Use a multiple of {heads}, or set d_k and d_v."
@@ -100,11 +100,12 @@ class MultiHeadAttention(nn.Module):
         self.heads = heads
         self.d_k = d_k if d_k is not None else d_model // heads
         self.d_v = d_v if d_v is not None else d_model // heads
+        require_at_least(1, d_k=self.d_k, d_v=self.d_v)
         q_width, k_width, v_width = heads * self.d_k, heads * self.d_k, heads * self.d_v
         if d_memory is None:
-            self.query_key_value = _packed(d_model, (q_width, k_width, v_width), bias)
+            self.query_key_value = _packed(d_query, (q_width, k_width, v_width), bias)
         else:
-            self.query = _packed(d_model, (q_width,), bias)
+            self.query = _packed(d_query, (q_width,), bias)
             if isinstance(d_memory, int):
                 self.key_value = _packed(d_memory, (k_width, v_width), bias)
             else:
@@ -116,7 +117,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "B T Dq"],
         memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B T D"]:
@@ -131,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         return self.look_up(x, self.remember(memory), mask)
 
     def extend(
-        self, x: Float[Tensor, "B T D"], past: KeyValues | None, mask: Bool[Tensor, "..."] | None
+        self, x: Float[Tensor, "B T Dq"], past: KeyValues | None, mask: Bool[Tensor, "..."] | None
     ) -> tuple[Float[Tensor, "B T D"], KeyValues]:
         """Self-attention of `x` that also sees a past; returns what `x` became, and the past with `x` in it."""
         q, k, v = self.query_key_value(x).split(self._widths(), dim=-1)
@@ -148,7 +149,7 @@ class MultiHeadAttention(nn.Module):
         return KeyValues(self._split(k, self.d_k), self._split(v, self.d_v))
 
     def look_up(
-        self, x: Float[Tensor, "N T D"], memory: KeyValues, mask: Bool[Tensor, "..."] | None
+        self, x: Float[Tensor, "N T Dq"], memory: KeyValues, mask: Bool[Tensor, "..."] | None
     ) -> Float[Tensor, "N T D"]:
         """What `x` takes from a memory. N may be a multiple of its rows: several hypotheses for each sentence.
 
@@ -160,7 +161,8 @@ class MultiHeadAttention(nn.Module):
                 f"{rows} rows cannot be shared among {sentences} sentences. Use a multiple of {sentences}."
             )
         together = x.reshape(sentences, rows // max(sentences, 1) * x.shape[1], x.shape[2])
-        return self._mix(self._split(self.query(together), self.d_k), memory, mask).view(x.shape)
+        mixed = self._mix(self._split(self.query(together), self.d_k), memory, mask)
+        return mixed.view(rows, x.shape[1], mixed.shape[2])
 
     def _mix(self, q: Tensor, memory: KeyValues, mask: Tensor | None) -> Tensor:
         mixed = self.attend(q, memory.keys, memory.values, mask)

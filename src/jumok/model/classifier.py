@@ -4,15 +4,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, require_choice
 from jumok.model.config import ModelConfig
 from jumok.model.masks import none_if_open, padding_mask
 from jumok.model.stacks import Encoder
+from jumok.model.summary import count_parameters
 from jumok.model.translator import make_embedder, stack_options
 
 
 def pool(states: Float[Tensor, "B S D"], real: Bool[Tensor, "B S"], how: str) -> Float[Tensor, "B D"]:
     """One vector for a text: the mean or the largest value over its real tokens. A text without any gives zeros."""
+    require_choice("pooling", how, ("mean", "max"))
     if how == "mean":
         return (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
     if not states.shape[1]:
@@ -41,9 +43,15 @@ class Classifier(nn.Module):
 
     def pooled(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B D"]:
         """One vector for the whole text."""
-        return pool(self.encode(text), padding_mask(text)[:, 0, 0], self.config.pooling)
+        how = "max" if self.config.pooling == "answers" else self.config.pooling
+        return pool(self.encode(text), padding_mask(text)[:, 0, 0], how)
+
+    def extra_repr(self) -> str:
+        return f"{count_parameters(self):,} parameters"
 
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """Scores of the classes; their softmax is the probability."""
+        if self.config.pooling == "answers":
+            return pool(self.head(self.encode(text)), padding_mask(text)[:, 0, 0], "max")
         scores: Tensor = self.head(self.pooled(text))
         return scores

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from jumok.errors import ConfigError, did_you_mean
+from jumok.errors import ConfigError, did_you_mean, require_choice
 
 TASKS = ("translator", "language_model", "classifier")
 ACTIVATIONS = ("relu", "gelu")
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
-POOLINGS = ("mean", "max")
+POOLINGS = ("mean", "max", "answers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ModelConfig:
     positions: str = "sinusoidal"  # sinusoidal (any length) | learned (up to max_length)
     max_length: int = 1024  # only learned positions have a limit
     classes: int = 0  # classifier: number of answers
-    pooling: str = "mean"  # classifier: mean | max over the real tokens
+    pooling: str = "mean"  # classifier: mean | max over the real tokens | answers: a score a token, then max
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -71,9 +71,7 @@ class ModelConfig:
     def _check_choices(self) -> None:
         choices = {"task": TASKS, "activation": ACTIVATIONS, "norm": NORMS, "positions": POSITIONS, "pooling": POOLINGS}
         for name, known in choices.items():
-            value = getattr(self, name)
-            if value not in known:
-                raise ConfigError(f"{name}={value!r} is unknown.{did_you_mean(str(value), known)}")
+            require_choice(name, getattr(self, name), known)
 
     def _check_task(self) -> None:
         needs_encoder = self.task != "language_model"
@@ -141,7 +139,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "small": {"encoder_layers": 4, "decoder_layers": 4, "d_model": 256, "heads": 4, "d_ff": 1024, "dropout": 0.2},
     "base": {"encoder_layers": 6, "decoder_layers": 6, "d_model": 512, "heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"encoder_layers": 6, "decoder_layers": 6, "d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
-    # The one-layer film-review classifier: 32 wide, 2 heads, the strongest answer over all positions.
+    # The one-layer film-review classifier: 32 wide, 2 heads, every token answers and the strongest answer counts.
     "imdb-notebook": {
         "task": "classifier",
         "encoder_layers": 1,
@@ -150,7 +148,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "heads": 2,
         "d_ff": 128,
         "classes": 2,
-        "pooling": "max",
+        "pooling": "answers",
     },
 }
 
@@ -173,8 +171,7 @@ def preset(name: str, *, vocabulary: int | None = None, task: str | None = None,
     if name == "imdb-notebook" and vocabulary is None:
         vocabulary = 50_002
     task = task or values.get("task", "translator")
-    if task not in TASKS:
-        raise ConfigError(f"task={task!r} is unknown.{did_you_mean(str(task), TASKS)}")
+    require_choice("task", task, TASKS)
     values |= {"task": task} | ({} if "task" in values else _TASK_LAYERS[task]) | changes
     if vocabulary is not None:
         values["vocabulary"] = vocabulary

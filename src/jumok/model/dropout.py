@@ -18,11 +18,11 @@ _LEVELS = 1 << 16
 
 def keep_mask(x: Float[Tensor, "..."], rate: float) -> Float[Tensor, "..."]:
     """Shaped like `x`: 0 with probability `rate`, otherwise what keeps the mean, 1 / (1 - rate)."""
-    seed = int(torch.randint(2**63 - 1, ()).item())
+    seed = int(torch.randint(2**63 - 1, (), device="cpu").item())
     draws = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
     bits = torch.from_numpy(draws.view(np.int16))[: x.numel()].view(x.shape)
     dropped = min(round(rate * _LEVELS), _LEVELS - 1)  # something stays, however close the rate is to 1
-    mask = torch.empty(x.shape, dtype=x.dtype)
+    mask = torch.empty(x.shape, dtype=x.dtype, device="cpu")
     torch.ge(bits, dropped - _LEVELS // 2, out=mask)  # straight to floats: a boolean in between would double the time
     return mask.mul_(_LEVELS / (_LEVELS - dropped))
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from jumok.errors import ShapeError
+from jumok.errors import ShapeError, require_at_least
 from jumok.model.dropout import Dropout
 from jumok.model.positions import make_positions
 
@@ -16,11 +16,14 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, vocabulary: int, d_model: int) -> None:
         super().__init__()
+        require_at_least(1, vocabulary=vocabulary, d_model=d_model)
         # Deviation D^-½: vectors of length about 1 before scaling, logits of deviation about 1 behind a LayerNorm.
         self.weight = nn.Parameter(torch.randn(vocabulary, d_model) * d_model**-0.5)
         self.scale = math.sqrt(d_model)
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        if ids.dtype not in (torch.int64, torch.int32):
+            raise ShapeError(f"Token ids must be of type int64 or int32, not {ids.dtype}.")
         try:
             rows = nn.functional.embedding(ids, self.weight)
         except IndexError:  # cheaper than looking at every id beforehand

@@ -7,6 +7,7 @@ from jumok.errors import ConfigError
 from jumok.model.cache import DecoderCache
 from jumok.model.config import ModelConfig
 from jumok.model.stacks import Decoder
+from jumok.model.summary import count_parameters
 from jumok.model.translator import make_embedder, run_decoder, stack_options
 
 
@@ -34,6 +35,9 @@ class LanguageModel(nn.Module):
     def states(self, text: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """The state behind every token, for a loss that makes its own logits."""
         return self.decode(text)[0]
+
+    def extra_repr(self) -> str:
+        return f"{count_parameters(self):,} parameters"
 
     def forward(self, text: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Teacher forcing: position t holds the scores of token t + 1."""

@@ -5,7 +5,7 @@ from typing import Any
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError, did_you_mean
+from jumok.errors import require_at_least, require_choice
 from jumok.model.attention import MultiHeadAttention
 from jumok.model.cache import KeyValues
 from jumok.model.config import ACTIVATIONS, NORMS
@@ -19,8 +19,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ConfigError(f"activation={activation!r} is unknown.{did_you_mean(str(activation), ACTIVATIONS)}")
+        require_choice("activation", activation, ACTIVATIONS)
+        require_at_least(1, d_model=d_model, d_ff=d_ff)
         self.widen = nn.Linear(d_model, d_ff)
         self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
         self.narrow = nn.Linear(d_ff, d_model)
@@ -42,8 +42,7 @@ class AddNorm(nn.Module):
 
     def __init__(self, d_model: int, *, norm: str, dropout: float) -> None:
         super().__init__()
-        if norm not in NORMS:
-            raise ConfigError(f"norm={norm!r} is unknown.{did_you_mean(str(norm), NORMS)}")
+        require_choice("norm", norm, NORMS)
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(d_model, eps=LAYER_NORM_EPSILON)
         self.dropout = Dropout(dropout)
@@ -140,7 +139,7 @@ class DecoderLayer(nn.Module):
         x = self.add_norm_1(x, attended)
 
         if self.cross:
-            assert memory is not None  # the decoder stack sees to it
+            assert memory is not None  # Decoder.forward sees to it
             looked_up = self.cross_attention.look_up(self.add_norm_2.before(x), memory, memory_mask)
             x = self.add_norm_2(x, looked_up)
 

@@ -37,14 +37,13 @@ def none_if_open(mask: Bool[Tensor, "..."]) -> Bool[Tensor, "..."] | None:
     return None if bool(mask.all()) else mask
 
 
-def check_mask(mask: Bool[Tensor, "..."], batch: int, heads: int, queries: int, keys: int) -> None:
-    """Raises unless `mask` can be spread over the scores [batch, heads, queries, keys]."""
-    wanted = (batch, heads, queries, keys)
-    fits = mask.ndim == 4 and all(size in (1, want) for size, want in zip(mask.shape, wanted, strict=True))
+def check_mask(mask: Tensor, scores: torch.Size) -> None:
+    """Raises unless `mask` can be spread over scores of that shape: [batch, heads, queries, keys] in a model."""
+    fits = mask.ndim == len(scores) and all(size in (1, want) for size, want in zip(mask.shape, scores, strict=True))
     if not fits:
         raise ShapeError(
-            f"A mask of shape {list(mask.shape)} does not fit scores of shape {list(wanted)}: "
-            "batch, heads, queries, keys. Each axis must have that length or 1."
+            f"A mask of shape {list(mask.shape)} does not fit scores of shape {list(scores)}: batch, heads, queries, "
+            "keys. Each axis must have that length or 1."
         )
     if mask.dtype != torch.bool:
         raise ShapeError(f"A mask must be boolean (True = may be attended to), not {mask.dtype}.")

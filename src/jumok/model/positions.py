@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError, ShapeError
+from jumok.errors import ConfigError, ShapeError, require_at_least, require_choice
+from jumok.model.config import POSITIONS
 
 
 def sinusoids(length: int, d_model: int, start: int = 0) -> Float[Tensor, "T D"]:
@@ -29,19 +30,19 @@ def _check_span(start: int, length: int) -> None:
 class SinusoidalPositions(nn.Module):
     """Adds sinusoids. Its table is not a parameter, is not saved, and grows when a longer text comes."""
 
-    table: Tensor
-
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
-        self.register_buffer("table", sinusoids(64, d_model), persistent=False)
+        # Not a buffer: a buffer would keep the rounding of every type the model was ever converted to.
+        self.table = sinusoids(64, d_model)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
         _check_span(start, x.shape[1])
         end = start + x.shape[1]
-        if end > len(self.table):
-            self.table = sinusoids(max(end, 2 * len(self.table)), self.d_model).to(self.table)
-        return x + self.table[start:end].to(x.dtype)
+        if end > len(self.table) or self.table.dtype != x.dtype or self.table.device != x.device:
+            length = len(self.table) if end <= len(self.table) else max(end, 2 * len(self.table))
+            self.table = sinusoids(length, self.d_model).to(x)
+        return x + self.table[start:end]
 
     def extra_repr(self) -> str:
         return f"d_model={self.d_model}, any length"
@@ -52,6 +53,7 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, max_length: int, d_model: int) -> None:
         super().__init__()
+        require_at_least(1, max_length=max_length, d_model=d_model)
         self.weight = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
@@ -70,4 +72,5 @@ class LearnedPositions(nn.Module):
 
 def make_positions(kind: str, d_model: int, max_length: int) -> SinusoidalPositions | LearnedPositions:
     """The positions a config names."""
+    require_choice("positions", kind, POSITIONS)
     return LearnedPositions(max_length, d_model) if kind == "learned" else SinusoidalPositions(d_model)

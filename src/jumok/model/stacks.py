@@ -6,11 +6,14 @@ from typing import Any
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from jumok.errors import ShapeError, require_at_least, require_choice
 from jumok.model.cache import DecoderCache
+from jumok.model.config import NORMS
 from jumok.model.layers import LAYER_NORM_EPSILON, DecoderLayer, EncoderLayer
 
 
 def _final_norm(d_model: int, norm: str) -> nn.Module:
+    require_choice("norm", norm, NORMS)
     # Post-norm layers end in a LayerNorm already; a pre-norm stack would end in a bare sum.
     return nn.LayerNorm(d_model, eps=LAYER_NORM_EPSILON) if norm == "pre" else nn.Identity()
 
@@ -20,6 +23,7 @@ class Encoder(nn.Module):
 
     def __init__(self, layers: int, d_model: int, heads: int, d_ff: int, *, norm: str = "post", **options: Any) -> None:
         super().__init__()
+        require_at_least(0, layers=layers)
         self.layers = nn.ModuleList(EncoderLayer(d_model, heads, d_ff, norm=norm, **options) for _ in range(layers))
         self.norm = _final_norm(d_model, norm)
 
@@ -33,9 +37,23 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """`layers` decoder layers. Keyword arguments are those of `DecoderLayer`."""
 
-    def __init__(self, layers: int, d_model: int, heads: int, d_ff: int, *, norm: str = "post", **options: Any) -> None:
+    def __init__(
+        self,
+        layers: int,
+        d_model: int,
+        heads: int,
+        d_ff: int,
+        *,
+        cross: bool = True,
+        norm: str = "post",
+        **options: Any,
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(d_model, heads, d_ff, norm=norm, **options) for _ in range(layers))
+        require_at_least(0, layers=layers)
+        self.cross = cross
+        self.layers = nn.ModuleList(
+            DecoderLayer(d_model, heads, d_ff, cross=cross, norm=norm, **options) for _ in range(layers)
+        )
         self.norm = _final_norm(d_model, norm)
 
     def remember(
@@ -53,6 +71,7 @@ class Decoder(nn.Module):
         self, x: Float[Tensor, "N T D"], cache: DecoderCache, look_ahead: Bool[Tensor, "..."] | None = None
     ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
         """What the T new positions became, and the cache that holds them too."""
+        self._check(cache)
         past = []
         for depth, layer in enumerate(self.layers):
             memory = cache.memory[depth] if cache.memory else None
@@ -61,3 +80,11 @@ class Decoder(nn.Module):
             )
             past.append(present)
         return self.norm(x), DecoderCache(tuple(past), cache.memory, cache.memory_mask)
+
+    def _check(self, cache: DecoderCache) -> None:
+        memories = len(self.layers) if self.cross else 0
+        if (len(cache.past), len(cache.memory)) != (len(self.layers), memories):
+            raise ShapeError(
+                f"A cache of {len(cache.past)} layers and {len(cache.memory)} memories does not fit a decoder of "
+                f"{len(self.layers)} and {memories}. Make it with this decoder's own `remember`."
+            )

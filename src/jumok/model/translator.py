@@ -13,8 +13,9 @@ from jumok.errors import ConfigError, ShapeError
 from jumok.model.cache import DecoderCache
 from jumok.model.config import ModelConfig
 from jumok.model.embeddings import Embedder
-from jumok.model.masks import look_ahead_mask, none_if_open, padding_mask
+from jumok.model.masks import PAD, look_ahead_mask, none_if_open, padding_mask
 from jumok.model.stacks import Decoder, Encoder
+from jumok.model.summary import count_parameters
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ class Translator(nn.Module):
         """Teacher forcing up to the last Linear, for a loss that makes its own logits."""
         return self.decode(target, self.encode(source))[0]
 
+    def extra_repr(self) -> str:
+        return f"{count_parameters(self):,} parameters"
+
     def forward(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Teacher forcing: position t holds the scores of token t + 1, given the true tokens up to t."""
         return self.logits(self.states(source, target))
@@ -103,6 +107,8 @@ def run_decoder(
             f"{target.shape[0]} rows of tokens cannot continue a cache of {rows} rows. "
             "Use a row for each, or choose rows with cache.reorder first."
         )
+    if bool(((target[:, 1:] != PAD) & (target[:, :-1] == PAD)).any()):
+        raise ShapeError("A target has padding before a real token. Padding may stand only at the end of a row.")
     past = cache.length
     look_ahead = none_if_open(look_ahead_mask(target, past))
     states, longer = decoder(embed(target, past), cache, look_ahead)
