@@ -28,7 +28,7 @@ def queries_keys_values(draw: st.DrawFn) -> tuple[Tensor, Tensor, Tensor, Tensor
 
 def attend_with(fused: bool, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Attend, "_fused_is_better", lambda *_: fused)
+        patch.setattr(Attend, "_drops_weights", lambda *_: not fused)
         return Attend()(q, k, v, mask)
 
 
