@@ -1,0 +1,118 @@
+"""A translator learns, through the whole way from two files to a bundle."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumok.engines.text import load
+from jumok.errors import CheckpointError, ConfigError
+from jumok.recipes import train_translator
+
+LETTERS = "abcdefghij"
+SMALL: dict[str, Any] = {
+    "preset": "tiny",
+    "model.d_model": 64,
+    "model.heads": 2,
+    "model.d_ff": 128,
+    "model.encoder_layers": 2,
+    "model.decoder_layers": 2,
+    "model.dropout": 0.0,
+    "model.norm": "pre",
+    "loss.smoothing": 0.0,
+    "batch.tokens": 256,
+    "optimizer.lr": 0.004,
+    "validate.sentences": 20,
+    "validate.every": 10_000,
+    "checkpoint.average": 1,
+}
+
+
+def sequences(count: int, seed: int) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join(draw.choice(LETTERS) for _ in range(draw.randint(1, 8))) for _ in range(count)]
+
+
+def write_task(directory: Path, count: int, answer: Callable[[str], str]) -> tuple[Path, Path]:
+    source, target = directory / "a.src", directory / "a.tgt"
+    lines = sequences(count, seed=0)
+    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    target.write_text("".join(f"{answer(line)}\n" for line in lines), encoding="utf-8")
+    return source, target
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("answer", [str, lambda line: line[::-1]], ids=["copy", "reverse"])
+def test_it_learns_random_sequences_perfectly(tmp_path: Path, answer: Callable[[str], str]) -> None:
+    corpus = write_task(tmp_path, 4000, answer)
+    train_translator(*corpus, out=tmp_path / "run", steps=1000, settings=SMALL)
+    known = set(sequences(4000, seed=0))
+    unseen = [line for line in sequences(400, seed=1) if line not in known][:200]
+    assert len(unseen) == 200
+    assert load(tmp_path / "run").translate(unseen, beam=1) == [answer(line) for line in unseen]
+
+
+def test_the_same_call_again_finds_it_done_and_other_settings_are_shown(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    events: list[Any] = []
+    first = train_translator(*corpus, out=tmp_path / "run", steps=12, settings=SMALL)
+    again = train_translator(*corpus, out=tmp_path / "run", steps=12, settings=SMALL, watch=events.append)
+    assert again == first
+    assert events[-1] == {"event": "already_done", "step": 12}
+    with pytest.raises(CheckpointError, match=r"optimizer\.lr.*0\.004.*0\.001"):
+        train_translator(*corpus, out=tmp_path / "run", steps=12, settings={**SMALL, "optimizer.lr": 0.001})
+
+
+def test_more_steps_go_on_and_fresh_starts_again(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    train_translator(*corpus, out=tmp_path / "run", steps=10, settings=SMALL)
+    events: list[Any] = []
+    longer = train_translator(
+        *corpus, out=tmp_path / "run", steps=14, settings=SMALL, continue_with_changes=True, watch=events.append
+    )
+    assert longer.steps == 14
+    assert any(event["event"] == "resumed" and event["step"] == 10 for event in events)
+    events.clear()
+    train_translator(*corpus, out=tmp_path / "run", steps=5, settings=SMALL, fresh=True, watch=events.append)
+    assert not any(event["event"] == "resumed" for event in events)
+
+
+def test_changed_files_are_noticed(tmp_path: Path) -> None:
+    source, target = write_task(tmp_path, 200, str)
+    train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
+    for path in (source, target):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("a a a\n")
+    with pytest.raises(CheckpointError, match=r"a\.src, a\.tgt changed"):
+        train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"preset": "tinny"}, "tiny"),
+        ({"model.heads": 3}, "heads=3"),
+        ({"model.hedas": 3}, "heads"),
+        ({"stop.minutes": 1.0, "stop.steps": 5}, "both given"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    corpus = write_task(tmp_path, 50, str)
+    with pytest.raises(ConfigError, match=message):
+        train_translator(*corpus, out=tmp_path / "run", settings=settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_forecast_is_within_reach_of_the_minutes_given(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 400, str)
+    events: list[Any] = []
+    settings = {**SMALL, "stop.minutes": 0.15, "validate.every": None}
+    train_translator(*corpus, out=tmp_path / "run", settings=settings, watch=events.append)
+    [plan] = [event for event in events if event["event"] == "plan"]
+    assert 4 < plan["expected_seconds"] < 14
+    assert {choice["name"] for choice in plan["choices"]} >= {"stop.steps", "schedule.warmup", "validate.every"}
+    assert all(choice["why"] for choice in plan["choices"])
