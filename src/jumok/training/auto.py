@@ -19,7 +19,7 @@ BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
 PEAK_RATES = {"tiny": 2e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4}
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
-MOST_WARMUP, WARMUP_SHARE = 4000, 0.1
+MOST_WARMUP, LEAST_WARMUP, WARMUP_SHARE = 4000, 500, 0.1
 MOST_VALIDATIONS, VALIDATION_SHARE = 15, 0.1  # at most so many, and at most this share of all time
 FINAL_VALIDATIONS = 2  # of the averages at the end
 SPARE = 0.97  # for checkpoints and what else is not measured
@@ -79,8 +79,8 @@ def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, 
     if settings.schedule.name is None:
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
     if settings.schedule.warmup is None:
-        warmup = max(1, min(MOST_WARMUP, round(steps * WARMUP_SHARE)))
-        choices.append(Choice("schedule.warmup", warmup, f"{WARMUP_SHARE:.0%} of the steps, {MOST_WARMUP:,} at most"))
+        norm = settings.model.get("norm", "post")
+        choices.append(Choice("schedule.warmup", _warmup(steps, norm), f"suits {steps:,} steps of {norm}-norm"))
     if settings.validation.every is None:
         times = _validations(steps * costs.step, costs)
         choices.append(Choice("validate.every", math.ceil(steps / times), f"{costs.validation:.1f} seconds each time"))
@@ -95,6 +95,12 @@ def forecast(settings: Settings, costs: Costs) -> float:
     steps, every = settings.stop.steps or 0, settings.validation.every or 1
     validations = math.ceil(steps / every) + FINAL_VALIDATIONS
     return costs.spent + steps * costs.step / SPARE + validations * costs.validation
+
+
+def _warmup(steps: int, norm: str) -> int:
+    """A tenth of the training; for post-norm, which diverges without it, 500 steps where the training has 1,500."""
+    least = 1 if norm == "pre" else min(LEAST_WARMUP, math.ceil(steps / 3))
+    return max(least, min(MOST_WARMUP, round(steps * WARMUP_SHARE)))
 
 
 def _validations(seconds: float, costs: Costs) -> int:
