@@ -98,15 +98,15 @@ PAPER |= {"attention_bias": False, "attention_dropout": 0.0}
 
 
 @pytest.mark.parametrize(
-    ("name", "layers", "d_model", "heads", "d_ff", "dropout"),
+    ("name", "layers", "d_model", "heads", "d_ff", "dropout", "norm"),
     [
-        ("tiny", 4, 128, 4, 256, 0.3),
-        ("small", 4, 256, 4, 1024, 0.2),
-        ("base", 6, 512, 8, 2048, 0.1),
-        ("big", 6, 1024, 16, 4096, 0.3),
+        ("tiny", 4, 128, 4, 256, 0.3, "pre"),
+        ("small", 4, 256, 4, 1024, 0.2, "pre"),
+        ("base", 6, 512, 8, 2048, 0.1, "post"),
+        ("big", 6, 1024, 16, 4096, 0.3, "post"),
     ],
 )
-def test_presets(name: str, layers: int, d_model: int, heads: int, d_ff: int, dropout: float) -> None:
+def test_presets(name: str, layers: int, d_model: int, heads: int, d_ff: int, dropout: float, norm: str) -> None:
     sizes = {"d_model": d_model, "heads": heads, "d_ff": d_ff, "dropout": dropout, "vocabulary": 9}
     for task, encoder_layers, decoder_layers, classes in (
         ("translator", layers, layers, 0),
@@ -114,7 +114,7 @@ def test_presets(name: str, layers: int, d_model: int, heads: int, d_ff: int, dr
         ("classifier", layers, 0, 2),
     ):
         halves = {"encoder_layers": encoder_layers, "decoder_layers": decoder_layers, "classes": classes, "task": task}
-        assert preset(name, vocabulary=9, task=task) == ModelConfig(**sizes, **halves, **PAPER)
+        assert preset(name, vocabulary=9, task=task) == ModelConfig(**sizes, **halves, **(PAPER | {"norm": norm}))
     assert preset(name, vocabulary=9).task == "translator"
 
 

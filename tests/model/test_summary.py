@@ -25,7 +25,8 @@ def by_hand(config: ModelConfig) -> int:
     attention, feed_forward, norm = 4 * d * d, 2 * d * d_ff + d_ff + d, 2 * d
     encoder_layer = attention + feed_forward + 2 * norm
     decoder_layer = 2 * attention + feed_forward + 3 * norm
-    return config.vocabulary * d + config.encoder_layers * encoder_layer + config.decoder_layers * decoder_layer
+    final = 2 * norm if config.norm == "pre" else 0  # each stack of pre-norm layers ends in a LayerNorm of its own
+    return config.vocabulary * d + config.encoder_layers * encoder_layer + config.decoder_layers * decoder_layer + final
 
 
 @pytest.mark.parametrize(

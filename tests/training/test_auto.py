@@ -69,7 +69,10 @@ def test_larger_corpora_get_larger_models_and_batches() -> None:
 
 
 def test_post_norm_is_warmed_up_longer_in_a_short_training() -> None:
-    post, pre = (chosen(settings_with(stop__steps=900, model__norm=norm), Costs(0.1, 1.0)) for norm in ("post", "pre"))
+    post, pre = (
+        chosen(settings_with(preset="base", stop__steps=900, model__norm=norm), Costs(0.1, 1.0))
+        for norm in ("post", "pre")
+    )
     assert (post.schedule.warmup, pre.schedule.warmup) == (300, 90)
 
 

@@ -135,8 +135,25 @@ class ModelConfig:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"encoder_layers": 4, "decoder_layers": 4, "d_model": 128, "heads": 4, "d_ff": 256, "dropout": 0.3},
-    "small": {"encoder_layers": 4, "decoder_layers": 4, "d_model": 256, "heads": 4, "d_ff": 1024, "dropout": 0.2},
+    # The two small ones are pre-norm: in the minutes they are made for, they learn three times as fast that way.
+    "tiny": {
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "d_model": 128,
+        "heads": 4,
+        "d_ff": 256,
+        "dropout": 0.3,
+        "norm": "pre",
+    },
+    "small": {
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "d_model": 256,
+        "heads": 4,
+        "d_ff": 1024,
+        "dropout": 0.2,
+        "norm": "pre",
+    },
     "base": {"encoder_layers": 6, "decoder_layers": 6, "d_model": 512, "heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"encoder_layers": 6, "decoder_layers": 6, "d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
     # The one-layer film-review classifier: 32 wide, 2 heads, every token answers and the strongest answer counts.

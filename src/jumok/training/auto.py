@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jumok.errors import ConfigError
+from jumok.model.config import PRESETS
 from jumok.training.settings import Settings, StopSettings
 
 # When the length of the training depends on it, and when only its forecast does.
@@ -16,7 +17,7 @@ MEASURE_SECONDS, GLANCE_SECONDS = 5.0, 1.0
 # Above these many target tokens in the corpus, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
-PEAK_RATES = {"tiny": 2e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4}
+PEAK_RATES = {"tiny": 4e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
 MOST_WARMUP, LEAST_WARMUP, WARMUP_SHARE = 4000, 500, 0.1
@@ -79,7 +80,7 @@ def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, 
     if settings.schedule.name is None:
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
     if settings.schedule.warmup is None:
-        norm = settings.model.get("norm", "post")
+        norm = settings.model.get("norm") or PRESETS.get(settings.preset, {}).get("norm", "post")
         choices.append(Choice("schedule.warmup", _warmup(steps, norm), f"suits {steps:,} steps of {norm}-norm"))
     if settings.validation.every is None:
         times = _validations(steps * costs.step, costs)

@@ -1,4 +1,4 @@
-"""Whole jobs in one call: two files in, a translator out."""
+"""Two files in, a translator out."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ from torch import Tensor
 from jumok.bundle import save_bundle
 from jumok.data.batch import Batch
 from jumok.data.parallel import TranslationEpochs, prepare
-from jumok.engines.engine import SearchOptions
-from jumok.engines.native import TorchEngine
 from jumok.errors import CheckpointError
-from jumok.evaluation import corpus_scores
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.summary import count_parameters
 from jumok.model.translator import Translator
-from jumok.tokenizer import Tokenizer
+from jumok.recipes.validation import translate_and_score
 from jumok.training.auto import (
     Costs,
     choose_length,
@@ -42,8 +39,6 @@ from jumok.training.settings import Settings
 from jumok.training.trainer import Event, Trainer
 
 MEASURED_SENTENCES = 100  # for the forecast of what a validation takes
-SAMPLES = 3  # translations shown after each validation
-VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model would fill any room it is given
 
 Setting = TypeVar("Setting")
 PathLike = str | Path
@@ -209,7 +204,7 @@ class _TranslatorJob:
         some = everything[:MEASURED_SENTENCES]
         started = time.perf_counter()
         with torch.inference_mode():
-            _translate_and_score(model.eval(), self.corpus.tokenizer, some)
+            translate_and_score(model.eval(), self.corpus.tokenizer, some)
         validation_seconds = (time.perf_counter() - started) * len(everything) / len(some)
         return Costs(step_seconds, validation_seconds, time.perf_counter() - self.began)
 
@@ -226,7 +221,7 @@ class _TranslatorJob:
 
     def _validate(self) -> Validation:
         pairs = self.corpus.valid[: self.settings.validation.sentences]
-        return _translate_and_score(self.model, self.corpus.tokenizer, pairs)
+        return translate_and_score(self.model, self.corpus.tokenizer, pairs)
 
     def _publish(self, validation: Validation, step: int) -> None:
         """The best weights so far as a bundle that anybody can use while the training goes on."""
@@ -244,26 +239,6 @@ class _TranslatorJob:
         }
         tokenizer = self.corpus.tokenizer.to_bytes()
         save_bundle(self.run.model, config=config.to_dict(), weights=weights, tokenizer=tokenizer, card=card)
-
-
-def _translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> Validation:
-    """Loss, BLEU and chrF on held-out sentences, really translated, and a few of them to look at."""
-    sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    # By the engine itself: a model that has just begun loops, and what a user would be spared is to be seen here.
-    engine, encoded = TorchEngine(model), tokenizer.encode(sources)
-    hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
-    outputs = tokenizer.decode([best[0].ids for best in hypotheses])
-    scores = corpus_scores(outputs, references)
-    log_probs = [value for row in engine.score(encoded, tokenizer.encode(references)) for value in row]
-    shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
-    metrics = {
-        "loss": -sum(log_probs) / len(log_probs),
-        "bleu": scores.bleu,
-        "chrf": scores.chrf,
-        "signatures": [scores.bleu_signature, scores.chrf_signature],
-        "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
-    }
-    return Validation(scores.bleu, metrics)
 
 
 def _filled(value: Setting | None) -> Setting:
@@ -302,6 +277,3 @@ def _loss(model: Translator, smoothing: float) -> Callable[[Batch], Tensor]:
 
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("jumok", "torch", "sentencepiece", "numpy")}
-
-
-__all__ = ["TrainingResult", "train_translator"]
