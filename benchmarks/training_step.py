@@ -2,9 +2,9 @@
 
     python benchmarks/training_step.py            # tiny and base; rewrites benchmarks/training_step.md
 
-All see the same batch of 4,096 source and 4,096 target tokens in sentences of 16 and the same optimizer. The reference
-has dropout in more places than the paper; its second line leaves these out and is the fairer comparison. "jumok, same
-loss" differs from the reference in the model alone; "jumok" also has the one-pass loss, as `jumok train` does. The
+All are post-norm, as in the paper, and have the same batch of 4,096 source and 4,096 target tokens in sentences of 16
+and the same optimizer. The reference has dropout in more places than the paper; its second line leaves these out and is
+the fairer comparison. "jumok, same loss" differs from the reference in the model alone; "jumok" also has the one-pass loss, as `jumok train` does. The
 process keeps freed memory for all of them, which helps the reference too. Contenders take turns, so that noise disturbs
 each alike; ratios are taken round by round. Memory is the peak of a process of its own.
 """
@@ -114,7 +114,7 @@ def memory_of(contender: str, size: str) -> float:
 
 def compare(size: str, rounds: int) -> dict[str, Any]:
     """Seconds of each contender, how many times faster than the reference it was, and its memory."""
-    config = preset(size, vocabulary=VOCABULARY)
+    config = preset(size, vocabulary=VOCABULARY, norm="post")
     trainings = {name: Training(name, config) for name in CONTENDERS}
     for training in trainings.values():
         training.step()
@@ -164,7 +164,7 @@ def main() -> None:
     arguments = parser.parse_args()
     keep_freed_memory()
     if arguments.memory_of:
-        training = Training(arguments.memory_of, preset(arguments.sizes[0], vocabulary=VOCABULARY))
+        training = Training(arguments.memory_of, preset(arguments.sizes[0], vocabulary=VOCABULARY, norm="post"))
         for _ in range(2):
             training.step()
         print(peak_memory())
