@@ -5,7 +5,7 @@
 All are post-norm, as in the paper, and have the same batch of 4,096 source and 4,096 target tokens in sentences of 16
 and the same optimizer. The reference has dropout in more places than the paper; its second line leaves these out and is
 the fairer comparison. "jumok, same loss" differs from it in the model alone; "jumok" also has the one-pass loss, as
-`jumok train` does. The process keeps freed memory for all of them, which helps the reference too. Contenders take turns,
+`jumok train` does. The process keeps freed memory for all, which helps the reference too. Contenders take turns,
 so that noise disturbs each alike; ratios are taken round by round. Memory is the peak of a process of its own.
 """
 
