@@ -25,7 +25,8 @@ import torch
 from machine import describe_machine, peak_memory
 from torch import nn
 
-from jumok.data.parallel import TranslationEpochs, prepare
+from jumok.data.epochs import TranslationEpochs
+from jumok.data.parallel import prepare
 from jumok.model import attention
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout

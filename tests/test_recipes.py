@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jumok.engines.text import load
-from jumok.errors import CheckpointError, ConfigError
+from jumok.errors import ChangedDataError, CheckpointError, ConfigError
 from jumok.recipes import train_translator
 
 LETTERS = "abcdefghij"
@@ -85,8 +85,73 @@ def test_changed_files_are_noticed(tmp_path: Path) -> None:
     for path in (source, target):
         with open(path, "a", encoding="utf-8") as file:
             file.write("a a a\n")
-    with pytest.raises(CheckpointError, match=r"a\.src, a\.tgt changed"):
+    store = {path.name: path.read_bytes() for path in (tmp_path / "run" / "store").rglob("*") if path.is_file()}
+    with pytest.raises(ChangedDataError, match=r"a\.src, a\.tgt: changed"):
         train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
+    assert store == {path.name: path.read_bytes() for path in (tmp_path / "run" / "store").rglob("*") if path.is_file()}
+
+
+def test_changed_files_are_learned_from_with_the_vocabulary_the_model_knows(tmp_path: Path) -> None:
+    source, target = write_task(tmp_path, 200, str)
+    train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
+    vocabulary = (tmp_path / "run" / "model" / "tokenizer.model").read_bytes()
+    for path in (source, target):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("다른 글자\n" * 30)
+    events: list[Any] = []
+    longer = {"out": tmp_path / "run", "steps": 6, "settings": SMALL}
+    train_translator(source, target, **longer, continue_with_changes=True, watch=events.append)
+    assert (tmp_path / "run" / "model" / "tokenizer.model").read_bytes() == vocabulary
+    assert (tmp_path / "run" / "store" / "tokenizer.model").read_bytes() == vocabulary
+    assert [event["step"] for event in events if event["event"] == "resumed"] == [3]
+    events.clear()
+    again = train_translator(source, target, **longer, watch=events.append)
+    assert again.steps == 6
+    assert events[-1] == {"event": "already_done", "step": 6}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 5}, "seed: 1 → 5"),
+        ({"tokenizer.size": 400}, "tokenizer.size: null → 400"),
+        ({"model.d_ff": 48}, "model.d_ff: 128 → 48"),
+    ],
+)
+def test_what_was_learned_must_fit_the_changes(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    train_translator(*corpus, out=tmp_path / "run", steps=3, settings=SMALL)
+    with pytest.raises(CheckpointError, match=said):
+        train_translator(
+            *corpus, out=tmp_path / "run", steps=6, settings={**SMALL, **change}, continue_with_changes=True
+        )
+
+
+def test_other_batches_are_gone_on_with(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    train_translator(*corpus, out=tmp_path / "run", steps=3, settings=SMALL)
+    changed = {**SMALL, "batch.tokens": 100, "model.dropout": 0.3, "optimizer.beta1": 0.8}
+    ended = train_translator(*corpus, out=tmp_path / "run", steps=6, settings=changed, continue_with_changes=True)
+    assert ended.steps == 6
+
+
+def test_a_training_that_lost_its_patience_is_finished(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    settings = {**SMALL, "stop.patience": 1, "validate.every": 1, "validate.sentences": 1, "optimizer.lr": 1e-9}
+    ended = train_translator(*corpus, out=tmp_path / "run", steps=50, settings=settings)
+    assert ended.steps < 50
+    events: list[Any] = []
+    assert train_translator(*corpus, out=tmp_path / "run", steps=50, settings=settings, watch=events.append) == ended
+    assert events[-1] == {"event": "already_done", "step": ended.steps}
+
+
+def test_one_file_holds_both_sides_of_the_validation(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    (tmp_path / "valid.tsv").write_text("a b\ta b\nb c\tb c\n", encoding="utf-8")
+    events: list[Any] = []
+    valid = [tmp_path / "valid.tsv"]
+    train_translator(*corpus, valid=valid, out=tmp_path / "run", steps=2, settings=SMALL, watch=events.append)
+    assert next(event for event in events if event["event"] == "corpus")["valid_pairs"] == 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jumok import tokenizer as module
 from jumok.errors import BundleError, ConfigError, InputError
 from jumok.tokenizer import (
     BOS,
@@ -21,7 +20,9 @@ from jumok.tokenizer import (
     choose_size,
     measure_texts,
     normalize,
+    vocabulary,
 )
+from jumok.tokenizer.subwords import SMALL_BATCH
 
 WORDS = [
     "student",
@@ -81,7 +82,7 @@ def test_sampling_follows_its_seed(tokenizer: Tokenizer) -> None:
 
 def test_many_texts_at_once_equal_one_by_one(tokenizer: Tokenizer) -> None:
     lines = [*CORPUS, "", "▁", "😀"]
-    assert len(lines) > module.SMALL_BATCH
+    assert len(lines) > SMALL_BATCH
     assert tokenizer.encode(lines) == [tokenizer.encode([line])[0] for line in lines]
     assert tokenizer.encode([]) == []
     assert tokenizer.decode([]) == []
@@ -129,11 +130,11 @@ def test_long_lines_are_learned_from() -> None:
 
 
 def test_a_large_corpus_is_sampled_evenly_and_repeatably(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SAMPLED_LINES", 100)
+    monkeypatch.setattr(vocabulary, "SAMPLED_LINES", 100)
     lines = [str(number) for number in range(10_000)]
-    sample = module._sample_lines(lines, 3)
+    sample = vocabulary._sample_lines(lines, 3)
     assert len(set(sample)) == 100
-    assert sample == module._sample_lines(iter(lines), 3) != module._sample_lines(lines, 4)
+    assert sample == vocabulary._sample_lines(iter(lines), 3) != vocabulary._sample_lines(lines, 4)
     assert 20 < sum(int(line) < 5_000 for line in sample) < 80
 
 
@@ -186,7 +187,7 @@ def test_bad_requests_say_what_is_wrong(tokenizer: Tokenizer) -> None:
 @given(st.lists(st.text()))
 def test_statistics_count_what_is_there(lines: list[str]) -> None:
     joined = "".join(map(normalize, lines))
-    alphabet = sum(joined.count(character) >= module.RARE for character in set(joined))
+    alphabet = sum(joined.count(character) >= vocabulary.RARE for character in set(joined))
     assert measure_texts(iter(lines)) == TextStatistics(len(lines), len(joined.encode()), alphabet)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class JumokError(Exception):
@@ -24,6 +25,10 @@ class InputError(JumokError):
     """A text file, a corpus or a line of it that cannot be used."""
 
 
+class ChangedDataError(InputError):
+    """Files that are not what they were when the training began."""
+
+
 class BundleError(JumokError):
     """A model directory that is missing, damaged, of another task, or unsafe to read."""
 
@@ -36,6 +41,20 @@ class TrainingError(JumokError):
     """A training that cannot go on: a loss that is not a number, a batch that does not fit."""
 
     exit_code = 4
+
+
+class WriteError(JumokError):
+    """Something could not be written: no space, no permission, a failing disk."""
+
+
+class UnreadableError(JumokError):
+    """Something that was written cannot be used. `damaged` is False if it may be whole, but not for this reader."""
+
+    def __init__(self, where: Path, problem: str, advice: str = "", *, damaged: bool = True) -> None:
+        self.problem = f"{where}: {problem}."
+        super().__init__(f"{self.problem} {advice}".rstrip())
+        self.advice = advice
+        self.damaged = damaged
 
 
 class MissingExtraError(JumokError):

@@ -17,7 +17,7 @@ from commands import SMALL, SOURCE, Jumok, sentences, start, train_arguments, wr
 from jumok.cli.panel import Warnings
 from jumok.cli.train import resolve_settings, train_watched
 from jumok.errors import ConfigError
-from jumok.training.run_directory import read_log
+from jumok.training.records import read_log
 
 
 @pytest.fixture
@@ -66,6 +66,19 @@ def test_continue_with_changes_goes_on_from_where_it_stood(jumok: Jumok, copy: P
     ended = jumok("train", "translator", *train_arguments(copy, steps=40), "--continue-with-changes")
     assert ended.code == 0, ended.err
     assert "going on from step 30 of 40" in ended.out
+
+
+@pytest.mark.parametrize("after", [["--quiet"], []])
+def test_validation_pairs_may_stand_in_one_file(jumok: Jumok, tmp_path: Path, after: list[str]) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "valid.tsv").write_text("The cat.\t고양이.\nThe dog.\t개.\n", encoding="utf-8")
+    valid = ["--valid", str(tmp_path / "valid.tsv")]
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=2), *valid, *after)
+    assert ended.code == 0, ended.err
+    facts = json.loads((tmp_path / "run" / "store" / "prepared.json").read_text(encoding="utf-8"))
+    assert facts["valid_pairs"] == 2
+    checked = jumok("check", tmp_path / "a.en", tmp_path / "a.ko", *valid)
+    assert checked.code in (0, 3), checked.err
 
 
 def test_fresh_starts_again(jumok: Jumok, copy: Path) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from jumok.data.corpora import UnequalLengthError
-from jumok.data.parallel import HELD_OUT_SHARE, ParallelCorpus, TranslationEpochs, prepare
+from jumok.data.epochs import TranslationEpochs
+from jumok.data.parallel import HELD_OUT_SHARE, ParallelCorpus, prepare
 from jumok.errors import InputError
 
 WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")

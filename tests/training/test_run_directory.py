@@ -20,7 +20,8 @@ from jumok.bundle import load_bundle, save_bundle
 from jumok.errors import CheckpointError, JumokError
 from jumok.files import FileSystem, WriteError
 from jumok.training.checkpoint import load_latest
-from jumok.training.run_directory import LOCK, LOG, RUN, RunDirectory, diff_settings, read_log, read_run
+from jumok.training.records import LOCK, LOG, RUN, diff_settings, read_log, read_run
+from jumok.training.run_directory import RunDirectory
 
 QUICK = FaultyFiles  # notes what is synced instead of waiting for the disk
 

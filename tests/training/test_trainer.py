@@ -180,6 +180,27 @@ def test_other_data_than_before_is_refused(tmp_path: Path) -> None:
         Toy(tmp_path / "run", epochs=ToyEpochs(seed=1)).go()
 
 
+def test_other_data_than_before_begins_the_next_epoch_where_that_is_allowed(tmp_path: Path) -> None:
+    assert Toy(tmp_path / "run", stop_after=9).go() is None
+    other = ToyEpochs(seed=1)
+    changed = Toy(tmp_path / "run", epochs=other, new_order_allowed=True, stop_after=10)
+    assert changed.go() is None
+    assert (changed.trainer.progress.epoch, changed.trainer.progress.position) == (3, 2)  # step 9 was in epoch 2
+    last = Toy(tmp_path / "run", epochs=other)  # allowed once, it needs no permission any more
+    assert last.go() is not None
+
+
+def test_allowed_changes_are_saved_at_once(tmp_path: Path) -> None:
+    def crash(_model: ToyModel, _batch: ToyBatch) -> Tensor:
+        raise KeyError("power failure")
+
+    assert Toy(tmp_path / "run", stop_after=9).go() is None
+    other = ToyEpochs(seed=1)
+    with pytest.raises(KeyError):
+        Toy(tmp_path / "run", epochs=other, new_order_allowed=True, loss_of=crash).go()
+    assert Toy(tmp_path / "run", epochs=other).go() is not None
+
+
 def test_a_damaged_checkpoint_is_passed_over_loudly_and_the_end_is_the_same(tmp_path: Path, whole: Toy) -> None:
     Toy(tmp_path / "run", stop_after=14).go()
     newest = max((tmp_path / "run" / "checkpoints").iterdir())

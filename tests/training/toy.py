@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from jumok.model.dropout import Dropout
 from jumok.training.progress import Progress, TrainingOptions, Validation
-from jumok.training.run_directory import RunDirectory, read_log
+from jumok.training.records import read_log
+from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import make_schedule
 from jumok.training.trainer import StoppedEarly, Trainer
 

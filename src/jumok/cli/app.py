@@ -21,7 +21,7 @@ from jumok.cli.check import check
 from jumok.cli.demo import demo
 from jumok.cli.evaluate import evaluate
 from jumok.cli.info import info
-from jumok.cli.options import say
+from jumok.cli.options import ValidFiles, say
 from jumok.cli.score import score
 from jumok.cli.train import train_translator_command
 from jumok.cli.translate import translate
@@ -57,13 +57,13 @@ def _train() -> None:
 
 app.command("demo", epilog="Example: jumok demo")(demo)
 app.add_typer(train, name="train")
-train.command("translator", epilog="Example: jumok train translator a.en a.ko -o run --minutes 20")(
+train.command("translator", cls=ValidFiles, epilog="Example: jumok train translator a.en a.ko -o run --minutes 20")(
     train_translator_command
 )
 app.command("translate", epilog='Example: echo "Hello!" | jumok translate -m run')(translate)
 app.command("score", epilog="Example: jumok score -m run a.en a.ko > scores.tsv")(score)
 app.command("evaluate", epilog="Example: jumok evaluate -m run test.en test.ko")(evaluate)
-app.command("check", epilog="Example: jumok check a.en a.ko")(check)
+app.command("check", cls=ValidFiles, epilog="Example: jumok check a.en a.ko")(check)
 app.command("info", epilog="Example: jumok info -m run")(info)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from jumok.cli.options import Json, Source, Target, Valid, print_json
+from jumok.cli.options import Json, Source, Target, Valid, print_json, valid_files
 
 FINDINGS = 3
 
@@ -16,7 +16,7 @@ def check(source: Source, target: Target = None, valid: Valid = None, as_json: J
     """
     from jumok.data.check import check_pairs
 
-    report = check_pairs([source] if target is None else [source, target], valid)
+    report = check_pairs([source] if target is None else [source, target], valid_files(valid))
     if as_json:
         print_json(report.to_json(), indent=1)
     else:

@@ -42,7 +42,7 @@ def _model_facts(path: Path) -> dict[str, Any]:
 
 
 def _run_facts(path: Path) -> dict[str, Any]:
-    from jumok.training.run_directory import CHECKPOINTS, read_log, read_run
+    from jumok.training.records import CHECKPOINTS, read_log, read_run
 
     run, log = read_run(path) or {}, read_log(path)
     settings = run.get("settings", {})

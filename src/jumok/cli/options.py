@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 MODEL_HELP = "A model directory, or the run directory of a training."
 
@@ -17,8 +18,27 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs to 
 Beam = Annotated[int, typer.Option("--beam", metavar="N", help="Hypotheses kept side by side; 1 is greedy search.")]
 Valid = Annotated[
     tuple[Path, Path] | None,
-    typer.Option("--valid", metavar="SRC TGT", help="Two aligned files to measure on; they are not learned from."),
+    typer.Option("--valid", metavar="SRC [TGT]", help="One file or two to measure on; they are not learned from."),
 ]
+
+
+class ValidFiles(TyperCommand):
+    """A command whose --valid may also be followed by one file that holds both sides."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Writes a single file twice, because an option takes a fixed number of values; see `valid_files`."""
+        if "--valid" in args:
+            first = args.index("--valid") + 1
+            if len(args[first:]) == 1 or (args[first + 1 : first + 2] and args[first + 1].startswith("-")):
+                args.insert(first, args[first])
+        return super().parse_args(ctx, args)
+
+
+def valid_files(valid: tuple[Path, Path] | None) -> list[Path] | None:
+    """The one or two files after --valid."""
+    return valid and list(dict.fromkeys(valid))
+
+
 Source = Annotated[
     Path, typer.Argument(metavar="SRC", help="The source's text; or both sides: TSV, CSV, JSONL or TMX.")
 ]

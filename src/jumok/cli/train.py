@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jumok.cli.options import Json, Source, Target, Valid, say
+from jumok.cli.options import Json, Source, Target, Valid, say, valid_files
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -67,9 +67,10 @@ def train_translator_command(
 
     lengths = {"minutes": minutes, "steps": steps, "epochs": epochs}
     settings = resolve_settings(config, {"preset": preset, "seed": seed}, lengths, assignments or [])
+    measured_on = valid_files(valid)
     if not (out / "run.json").exists():
-        look_before_training([source] if target is None else [source, target], valid)
-    corpus = {"source": source, "target": target, "valid": valid, "settings": settings}
+        look_before_training([source] if target is None else [source, target], measured_on)
+    corpus = {"source": source, "target": target, "valid": measured_on, "settings": settings}
     if print_config:
         print(planned_settings(corpus))
         return

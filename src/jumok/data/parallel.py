@@ -13,19 +13,15 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from jumok.data.batch import Batch, collate, load_batches, make_batch
-from jumok.data.buckets import BatchPlan, plan_batches
 from jumok.data.corpora import Pair, Rejections, read_pairs
 from jumok.data.lines import STANDARD_INPUT
-from jumok.data.store import Indices, TokenStore, fingerprint_of
-from jumok.errors import BundleError, InputError
+from jumok.data.store import TokenStore, fingerprint_of
+from jumok.errors import BundleError, ChangedDataError, InputError
 from jumok.files import (
     REAL_FILES,
     UnreadableError,
@@ -35,7 +31,6 @@ from jumok.files import (
     read_bounded,
     replace_file_durably,
 )
-from jumok.seeds import derive_seed
 from jumok.tokenizer import Tokenizer, choose_size, measure_texts
 
 LONGEST = 512  # tokens on either side of a pair that is learned from
@@ -62,16 +57,28 @@ def prepare(
     size: int | None = None,
     longest: int = LONGEST,
     seed: int = 0,
+    expected: str | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> ParallelCorpus:
-    """The corpus in these files, from `directory` if it stands there already, else made and kept there."""
+    """The corpus in these files, from `directory` if it stands there already, else made and kept there.
+
+    Raises ChangedDataError, with everything left as it is, if `expected` is given and is not the fingerprint. With a
+    `tokenizer` none is learned, and `size` does not matter.
+    """
     paths = [_kept(path, directory, alone=len(paths) == 1) for path in paths]
     files = [Path(path) for path in (*paths, *(valid or ()))]
     for path in files:
         if not path.is_file():
             raise InputError(f"{path}: is not a file. Give two aligned text files, or one TSV, CSV, JSONL or TMX file.")
-    fingerprint = fingerprint_of(files, len(paths), size, longest, seed)
+    vocabulary = size if tokenizer is None else sha256(tokenizer.to_bytes()).hexdigest()
+    fingerprint = fingerprint_of(files, len(paths), vocabulary, longest, seed)
+    if expected not in (None, fingerprint):
+        raise ChangedDataError(
+            f"{', '.join(path.name for path in files)}: changed since this training began. Bring back the old files, "
+            "start again with --fresh, or accept the new ones with --continue-with-changes."
+        )
     known = _open(directory, fingerprint)
-    return known or _make(directory, fingerprint, _Reader(paths, valid, seed), size, longest)
+    return known or _make(directory, fingerprint, _Reader(paths, valid, seed), tokenizer or size, longest)
 
 
 def _kept(path: str | Path, directory: Path, *, alone: bool) -> str | Path:
@@ -132,11 +139,10 @@ class _Reader:
         return int.from_bytes(blake2b(source.encode(), digest_size=8, key=key).digest(), "little")
 
 
-def _make(directory: Path, fingerprint: str, reader: _Reader, size: int | None, longest: int) -> ParallelCorpus:
-    reason = "as asked"
-    if size is None:
-        size, reason = choose_size(measure_texts(_texts(reader.train())))
-    tokenizer = Tokenizer.train(_texts(reader.train()), size, seed=reader.seed)
+def _make(
+    directory: Path, fingerprint: str, reader: _Reader, vocabulary: Tokenizer | int | None, longest: int
+) -> ParallelCorpus:
+    tokenizer, reason = _vocabulary(reader, vocabulary)
     rejections = reader.rejections
     train = TokenStore.build(
         directory / "train",
@@ -160,6 +166,17 @@ def _make(directory: Path, fingerprint: str, reader: _Reader, size: int | None, 
     replace_file_durably(REAL_FILES, directory / "tokenizer.model", tokenizer.to_bytes())
     replace_file_durably(REAL_FILES, directory / "prepared.json", format_json(facts))
     return ParallelCorpus(tokenizer, train, valid, facts)
+
+
+def _vocabulary(reader: _Reader, given: Tokenizer | int | None) -> tuple[Tokenizer, str]:
+    """The tokenizer, and why it has the size it has."""
+    if isinstance(given, Tokenizer):
+        return given, "as it was, because the model knows no other"
+    size, reason = (given, f"{given:,} asked for") if given else choose_size(measure_texts(_texts(reader.train())))
+    tokenizer = Tokenizer.train(_texts(reader.train()), size, seed=reader.seed)
+    if tokenizer.size < size:
+        reason += "; the text has no more to offer"
+    return tokenizer, reason
 
 
 def _open(directory: Path, fingerprint: str) -> ParallelCorpus | None:
@@ -194,54 +211,3 @@ def _encode(
                 rejections.add(f"longer than {longest} tokens", pair.where)
             else:
                 yield source, target, [int(pair.where.rpartition(":")[2])]
-
-
-class TranslationEpochs:
-    """The training pairs as the trainer wants them: batches whose order depends on (seed, epoch) alone."""
-
-    def __init__(self, corpus: ParallelCorpus, *, tokens: int, seed: int, sampling: float = 0.0) -> None:
-        self.corpus, self.tokens, self.seed, self.sampling = corpus, tokens, seed, sampling
-        self._plans: dict[int, BatchPlan] = {}
-
-    def size(self, epoch: int) -> int:
-        """How many batches the epoch has."""
-        return len(self._plan(epoch))
-
-    def digest(self, epoch: int) -> str:
-        """A fingerprint of the data and its order."""
-        return f"{self.corpus.facts['fingerprint']}:{self._plan(epoch).digest()}"
-
-    def batches(self, epoch: int, start: int) -> Iterator[Batch]:
-        """The batches of that epoch from `start` on, made in the background."""
-        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), start)
-
-    def largest(self) -> Batch:
-        """The batch with the most cells: of those with the most padded tokens, any."""
-        plan = self._plan(0)
-        lengths = np.maximum(self.corpus.train.lengths("source"), self.corpus.train.lengths("target"))
-        cells = [int(lengths[plan[number]].max() + 1) * len(plan[number]) for number in range(len(plan))]
-        return collate(self.corpus.train, plan[int(np.argmax(cells))])
-
-    def _plan(self, epoch: int) -> BatchPlan:
-        if epoch not in self._plans:
-            store = self.corpus.train
-            lengths = (store.lengths("source") + 1, store.lengths("target") + 1)  # with </s>
-            self._plans = {epoch: plan_batches(lengths, self.tokens, self.seed, epoch)}
-        return self._plans[epoch]
-
-    def _collate(self, epoch: int, number: int, indices: Indices) -> Batch:
-        if not self.sampling:
-            return collate(self.corpus.train, indices)
-        seed = derive_seed(self.seed, "subwords", epoch, number)
-        source = self._sampled("source", indices, seed)
-        target = self._sampled("target", indices, seed + 1)
-        return make_batch(*source, *target, self.corpus.train.gather("line", indices)[0])
-
-    def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[Indices, Indices]:
-        """The sentences cut into other subwords than last time."""
-        ids = [self.corpus.train.example(column, int(index)) for index in indices]
-        texts = self.corpus.tokenizer.decode(ids)
-        sampled = self.corpus.tokenizer.encode_sampled(texts, self.sampling, seed)
-        return np.array([number for row in sampled for number in row], np.int64), np.array(
-            [len(row) for row in sampled]
-        )

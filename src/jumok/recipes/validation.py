@@ -23,7 +23,9 @@ def translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence
     hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
     outputs = tokenizer.decode([best[0].ids for best in hypotheses])
     scores = corpus_scores(outputs, references)
-    log_probs = [value for row in engine.score(encoded, tokenizer.encode(references)) for value in row]
+    wanted = tokenizer.encode(references)
+    log_probs = [value for row in engine.score(encoded, wanted) for value in row]
+    written = sum(len(best[0].ids) for best in hypotheses)
     shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
     metrics = {
         "loss": -sum(log_probs) / len(log_probs),
@@ -32,4 +34,4 @@ def translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence
         "signatures": [scores.bleu_signature, scores.chrf_signature],
         "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
     }
-    return Validation(scores.bleu, metrics)
+    return Validation(scores.bleu, metrics, effort=max(1.0, written / sum(map(len, wanted))))

@@ -18,6 +18,8 @@ MEASURE_SECONDS, GLANCE_SECONDS = 5.0, 1.0
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
 PEAK_RATES = {"tiny": 4e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
+# Below so many epochs, this much dropout is enough.
+DROPOUTS = ((0.1, 30.0), (0.2, 60.0))
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
 MOST_WARMUP, LEAST_WARMUP, WARMUP_SHARE = 4000, 500, 0.1
@@ -82,6 +84,9 @@ def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, 
     if settings.schedule.warmup is None:
         norm = settings.model.get("norm") or PRESETS.get(settings.preset, {}).get("norm", "post")
         choices.append(Choice("schedule.warmup", _warmup(steps, norm), f"suits {steps:,} steps of {norm}-norm"))
+    rate = PRESETS.get(settings.preset, {}).get("dropout", 0.0)
+    if "dropout" not in settings.model and (less := _less_dropout(rate, steps / steps_per_epoch)) < rate:
+        choices.append(Choice("model.dropout", less, f"{steps / steps_per_epoch:.0f} epochs overfit little"))
     if settings.validation.every is None:
         times = _validations(steps * costs.step, costs)
         choices.append(Choice("validate.every", math.ceil(steps / times), f"{costs.validation:.1f} seconds each time"))
@@ -102,6 +107,11 @@ def _warmup(steps: int, norm: str) -> int:
     """A tenth of the training; for post-norm, which diverges without it, 500 steps where the training has 1,500."""
     least = 1 if norm == "pre" else min(LEAST_WARMUP, math.ceil(steps / 3))
     return max(least, min(MOST_WARMUP, round(steps * WARMUP_SHARE)))
+
+
+def _less_dropout(rate: float, epochs: float) -> float:
+    """What is seen few times cannot be learned by heart, and dropout then only slows the learning."""
+    return min([rate, *(enough for enough, limit in DROPOUTS if epochs < limit)])
 
 
 def _validations(seconds: float, costs: Costs) -> int:

@@ -43,6 +43,9 @@ class Validation:
 
     score: float
     metrics: Mapping[str, Any]
+    effort: float = (
+        1.0  # times the work that a trained model takes: one that has learned nothing may not come to an end
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ class TrainingOptions:
     checkpoint_every: int = 500
     patience: int | None = None  # validations without a better score before stopping; None: never stop early
     average: int = 4  # how many checkpoints are averaged at the end; 1: none
+    new_order_allowed: bool = False  # go on with other data or batches than those of the checkpoint
 
 
 @dataclass

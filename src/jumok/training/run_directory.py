@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,24 +21,19 @@ from jumok.bundle import finish_replacement
 from jumok.errors import CheckpointError
 from jumok.files import (
     FORMAT,
-    MAX_JSON_BYTES,
     REAL_FILES,
     FileSystem,
-    UnreadableError,
     WriteError,
     clean_leftovers,
     format_json,
     is_leftover,
     make_directory_durably,
-    parse_json_object,
-    read_bounded,
     remove,
     replace_file_durably,
     set_aside,
 )
 from jumok.training.checkpoint import save_checkpoint
-
-RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
+from jumok.training.records import CHECKPOINTS, LOCK, LOG, MODEL, RUN, STORE, end_of_last_line, read_run, scan_log
 
 _OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, f".next-{MODEL}"}
 _MAX_LOCK_BYTES = 4096
@@ -113,7 +108,7 @@ class RunDirectory:
         That is every entry of a later step, and every one that follows the entry `checkpoint` of this step.
         """
         end = saved = first_dropped = size = 0
-        for number, size, entry in _scan_log(self._log):
+        for number, size, entry in scan_log(self._log):
             if entry is None or step is None or entry.get("step", 0) > step:
                 first_dropped = first_dropped or number
             elif first_dropped and not saved:
@@ -157,66 +152,9 @@ class RunDirectory:
             if directory.is_dir():
                 clean_leftovers(self._fs, directory)
         finish_replacement(self.model, fs=self._fs)
-        end = _end_of_last_line(self._log)
+        end = end_of_last_line(self._log)
         if end is not None:
             self._fs.truncate(self._log, end)
-
-
-def read_run(path: Path) -> dict[str, Any] | None:
-    """The run.json of a run directory, also of one that is being trained; None if there is none."""
-    where = path / RUN
-    if not os.path.lexists(where):
-        return None
-    try:
-        contents = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
-    except UnreadableError as error:
-        advice = error.advice or "Restore it from a copy, or choose another directory with -o."
-        raise CheckpointError(f"{error.problem} {advice}") from error
-    if contents.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{where}: has format {contents.get('format')!r}, this Jumok reads {FORMAT}. Upgrade Jumok."
-        )
-    return contents
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """The entries of a run directory's log, also while it grows: a last line that is not complete yet is left out."""
-    entries = []
-    torn = None
-    for number, _, entry in _scan_log(path / LOG):
-        if torn is not None:
-            raise CheckpointError(f"{path / LOG}:{torn}: is not a JSON object. Repair or remove the line.")
-        if entry is None:
-            torn = number
-        else:
-            entries.append(entry)
-    return entries
-
-
-def diff_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What changed, one readable line for each setting by its dotted name; empty if nothing did."""
-    before, after = dict(_dotted(old)), dict(_dotted(new))
-    lines = []
-    for name in sorted(before.keys() | after.keys()):
-        if name not in after:
-            lines.append(f"{name}: {_shown(before[name])} → not set")
-        elif name not in before:
-            lines.append(f"{name}: not set → {_shown(after[name])}")
-        elif before[name] != after[name]:
-            lines.append(f"{name}: {_shown(before[name])} → {_shown(after[name])}")
-    return lines
-
-
-def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _dotted(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _require_ours(path: Path) -> None:
@@ -271,30 +209,3 @@ def _describe_holder(content: bytes) -> str:
         return f"process {holder['pid']} on {holder['host']}"
     except (ValueError, KeyError, TypeError):  # it has the lock, but has not yet written its name
         return "another process"
-
-
-def _scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
-    """Line number, offset of the line's end, and the entry, None if the line is torn or damaged."""
-    if not path.exists():
-        return
-    offset = 0
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            offset += len(line)
-            try:
-                entry = parse_json_object(line, path) if line.endswith(b"\n") else None
-            except UnreadableError:
-                entry = None
-            yield number, offset, entry
-
-
-def _end_of_last_line(path: Path) -> int | None:
-    """Where the torn last line of a log begins; None if it is whole. No line is longer than the longest JSON."""
-    if not path.exists():
-        return None
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        file.seek(max(0, size - MAX_JSON_BYTES))
-        tail = file.read()
-    torn = len(tail) - (tail.rfind(b"\n") + 1)
-    return size - torn if torn else None

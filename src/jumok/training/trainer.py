@@ -188,7 +188,9 @@ class Trainer:
         """Averages checkpoints, publishes the average if it is better than the best of them, and says goodbye."""
         if self.options.average > 1:
             self._try_averages()
-        self._log("done", best_score=self.progress.best_score, best_step=self.progress.best_step)
+        limits = {"steps": self.options.steps, "patience": self.options.patience}
+        best_score, best_step = self.progress.best_score, self.progress.best_step
+        self._log("done", best_score=best_score, best_step=best_step, limits=limits)
 
     def _try_averages(self) -> None:
         """The mean of the last few checkpoints, and that of the best few: noise cancels, what was learned stays."""
@@ -241,14 +243,21 @@ class Trainer:
             return
         state = checkpoint.state
         self.progress = Progress(**state["progress"])
-        if state["order"] != self.epochs.digest(self.progress.epoch):
+        new_order = state["order"] != self.epochs.digest(self.progress.epoch)
+        if new_order and not self.options.new_order_allowed:
             raise CheckpointError(
                 f"{checkpoint.path}: the data is not what it was when this training began, so it cannot go on exactly. "
-                "Bring back the old files, or start again with --fresh."
+                "Bring back the old files, start again with --fresh, or go on with --continue-with-changes."
             )
         self.model.load_state_dict(checkpoint.tensors["model"])
+        wanted = [{**group} for group in self.optimizer.param_groups]
         restore_optimizer(self.optimizer, checkpoint.tensors["optimizer"], state["optimizer"])
+        for group, settings in zip(self.optimizer.param_groups, wanted, strict=True):
+            group.update(settings)  # moments come from the checkpoint, settings from this training
         self.pieces = state["pieces"]
+        if new_order:  # the epoch that was begun cannot be continued; the next one can begin
+            self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
+            self._save()
         changed = {
             name: [state[name], now]
             for name, now in (("torch", torch.__version__), ("threads", torch.get_num_threads()))

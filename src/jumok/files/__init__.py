@@ -1,0 +1,55 @@
+"""Files that survive a crash, a full disk and damage: written durably, verified before anyone believes them.
+
+A durable directory holds its files and a MANIFEST.json with the size and SHA-256 of each. It is written under a
+temporary name and renamed when everything in it is on the disk, so it exists whole or not at all. Everything that
+changes the disk goes through a `FileSystem`; tests give one that fails on purpose.
+"""
+
+from jumok.errors import UnreadableError, WriteError
+from jumok.files.json_text import MAX_JSON_BYTES, format_json, parse_json_object
+from jumok.files.reading import (
+    FORMAT,
+    MANIFEST,
+    FileRecord,
+    open_verified,
+    read_bounded,
+    read_manifest,
+    read_verified,
+    verify_directory,
+)
+from jumok.files.writing import (
+    REAL_FILES,
+    FileSystem,
+    clean_leftovers,
+    is_leftover,
+    make_directory_durably,
+    remove,
+    replace_file_durably,
+    set_aside,
+    write_directory_durably,
+)
+
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "MAX_JSON_BYTES",
+    "REAL_FILES",
+    "FileRecord",
+    "FileSystem",
+    "UnreadableError",
+    "WriteError",
+    "clean_leftovers",
+    "format_json",
+    "is_leftover",
+    "make_directory_durably",
+    "open_verified",
+    "parse_json_object",
+    "read_bounded",
+    "read_manifest",
+    "read_verified",
+    "remove",
+    "replace_file_durably",
+    "set_aside",
+    "verify_directory",
+    "write_directory_durably",
+]

@@ -1,0 +1,181 @@
+"""Writing that survives a crash and a full disk. Everything that changes the disk goes through a `FileSystem`."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from io import FileIO
+from pathlib import Path
+
+from jumok.errors import WriteError
+from jumok.files.json_text import format_json
+from jumok.files.reading import FORMAT, MANIFEST, FileRecord
+
+_TEMPORARY, _TRASH = ".tmp-", ".trash-"
+_CHUNK = 4 << 20
+_SPARE_BYTES = 1 << 20  # for directory entries, the manifest and half-filled blocks
+
+
+class FileSystem:
+    """The operations that change the disk, and no others. Files get the permissions that the umask leaves."""
+
+    def create(self, path: Path) -> FileIO:
+        return open(path, "xb", buffering=0)
+
+    def write(self, file: FileIO, data: memoryview) -> None:
+        while data:  # one call may write less than it was given
+            data = data[file.write(data) :]
+
+    def truncate(self, path: Path, size: int) -> None:
+        os.truncate(path, size)
+
+    def sync(self, file: FileIO) -> None:
+        os.fsync(file.fileno())
+
+    def rename(self, source: Path, target: Path) -> None:
+        os.replace(source, target)
+
+    def sync_directory(self, path: Path) -> None:
+        if os.name == "nt":  # Windows cannot open a directory, and keeps its entries in order by itself
+            return
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir()
+
+    def remove(self, path: Path) -> None:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free
+
+
+REAL_FILES = FileSystem()
+
+
+def write_directory_durably(
+    fs: FileSystem, final: Path, files: Mapping[str, bytes | Callable[[], bytes]], *, bytes_needed: int
+) -> None:
+    """Make the directory `final`, which must not exist, with a manifest: whole and on the disk, or not at all.
+
+    A content may be a function that makes it, so that only one large file is in memory at a time. `bytes_needed`, of
+    all of them, is checked against the free space first. Failing leaves nothing behind; being killed leaves a `.tmp-*`.
+    """
+    temporary = _beside(final, _TEMPORARY)
+    with _cleaned_and_explained(fs, temporary, final, bytes_needed):
+        if os.path.lexists(final):
+            raise FileExistsError(errno.EEXIST, "it exists already")
+        _require_space(fs, final, bytes_needed)
+        fs.make_directory(temporary)
+        records = {}
+        for name, content in files.items():
+            records[name] = _write_file(fs, temporary / name, content if isinstance(content, bytes) else content())
+        manifest = {"format": FORMAT, "files": {name: asdict(record) for name, record in records.items()}}
+        _write_file(fs, temporary / MANIFEST, format_json(manifest))
+        # The order is the promise: content before manifest before the name that makes them count.
+        fs.sync_directory(temporary)
+        fs.rename(temporary, final)
+        fs.sync_directory(final.parent)
+
+
+def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
+    """Put `data` at `path`: whoever reads it, also after a crash, finds the old content or the new, whole."""
+    temporary = _beside(path, _TEMPORARY)
+    with _cleaned_and_explained(fs, temporary, path, len(data)):
+        _require_space(fs, path, len(data))
+        _write_file(fs, temporary, data)
+        fs.rename(temporary, path)
+        fs.sync_directory(path.parent)
+
+
+def make_directory_durably(fs: FileSystem, path: Path) -> None:
+    """Make `path` and its missing parents; fine if it exists."""
+    if path.is_dir():
+        return
+    make_directory_durably(fs, path.parent)
+    try:
+        fs.make_directory(path)
+        fs.sync_directory(path.parent)
+    except OSError as error:
+        raise WriteError(f"{path}: the directory cannot be made ({error.strerror}). Choose another place.") from error
+
+
+def set_aside(fs: FileSystem, path: Path) -> Path:
+    """Take a directory's name away before it is removed, so that nobody sees it half removed; returns the new name."""
+    trash = _beside(path, _TRASH)
+    try:
+        fs.rename(path, trash)
+        fs.sync_directory(path.parent)
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be moved away ({error.strerror}). Move it by hand.") from error
+    return trash
+
+
+def remove(fs: FileSystem, path: Path) -> None:
+    """Remove a leftover: what nobody looks for any more."""
+    try:
+        fs.remove(path)
+    except OSError as error:
+        raise WriteError(f"{path}: a leftover cannot be removed ({error.strerror}). Remove it by hand.") from error
+
+
+def clean_leftovers(fs: FileSystem, directory: Path) -> None:
+    """Remove what killed writers and removers left in `directory`. Nobody else may be writing there meanwhile."""
+    for entry in sorted(directory.iterdir()):
+        if is_leftover(entry.name):
+            remove(fs, entry)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether an entry of a directory is what `clean_leftovers` would remove."""
+    return name.startswith((_TEMPORARY, _TRASH))
+
+
+def _beside(path: Path, prefix: str) -> Path:
+    return path.parent / f"{prefix}{path.name}-{secrets.token_hex(4)}"
+
+
+def _write_file(fs: FileSystem, path: Path, data: bytes) -> FileRecord:
+    digest = hashlib.sha256()
+    with fs.create(path) as file:
+        for start in range(0, len(data), _CHUNK):
+            chunk = memoryview(data)[start : start + _CHUNK]
+            fs.write(file, chunk)
+            digest.update(chunk)
+        fs.sync(file)
+    return FileRecord(len(data), digest.hexdigest())
+
+
+def _require_space(fs: FileSystem, target: Path, bytes_needed: int) -> None:
+    free = fs.free_bytes(target.parent)
+    if free < bytes_needed + _SPARE_BYTES:
+        raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
+
+
+@contextmanager
+def _cleaned_and_explained(fs: FileSystem, temporary: Path, target: Path, bytes_needed: int) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        with suppress(OSError):  # a full disk must not stay full of what did not fit; what remains is a leftover
+            fs.remove(temporary)
+        if not isinstance(error, OSError):
+            raise
+        need = f"{bytes_needed + _SPARE_BYTES:,} bytes are needed"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "Free some space and run the same command again; what was there before is untouched."
+            raise WriteError(f"{target}: the disk is full ({error.strerror}): {need}. {advice}") from error
+        raise WriteError(f"{target}: cannot be written ({error.strerror}); {need}.") from error

@@ -1,0 +1,239 @@
+"""One training from what was asked for to the model, the same for every task.
+
+What is particular to a task stands in a `Task`: its data, its model, its loss, and what it is judged by.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from jumok.bundle import save_bundle
+from jumok.errors import ChangedDataError
+from jumok.model.summary import count_parameters
+from jumok.recipes.continuing import (
+    already_finished,
+    kept_tokenizer,
+    require_same,
+    require_same_data_settings,
+    require_same_sizes,
+)
+from jumok.recipes.task import Task
+from jumok.training.auto import (
+    Costs,
+    choose_length,
+    choose_sizes,
+    forecast,
+    measure_step,
+)
+from jumok.training.progress import TrainingOptions, Validation
+from jumok.training.run_directory import RunDirectory
+from jumok.training.schedule import make_schedule
+from jumok.training.settings import Settings
+from jumok.training.trainer import Event, Trainer
+
+MEASURED_EXAMPLES = 100  # for the forecast of what a validation takes
+
+Setting = TypeVar("Setting")
+Watch = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended."""
+
+    run: Path
+    model: Path  # the bundle of the best weights
+    steps: int
+    score: float | None  # of the best validation
+
+
+def train(
+    task: Task,
+    asked: Settings,
+    out: Path,
+    *,
+    fresh: bool,
+    continue_with_changes: bool,
+    watch: Watch,
+    stop_requested: Callable[[], bool],
+) -> TrainingResult:
+    """Trains in the run directory `out`, from wherever it stands to the end."""
+    with RunDirectory.open(out, task.name) as run:
+        if fresh:
+            run.clear()
+        job = _Job(task, run, asked, watch, continue_with_changes)
+        finished = already_finished(run.path, job.settings)
+        if finished is not None:
+            watch({"event": "already_done", "step": finished["step"]})
+            return TrainingResult(run.path, run.model, finished["step"], finished["best_score"])
+        progress = job.trainer(stop_requested).train()
+        return TrainingResult(run.path, run.model, progress.step, progress.best_score)
+
+
+class _Job:
+    """What was asked for, resolved to numbers once and kept in run.json, and the trainer made of it."""
+
+    def __init__(
+        self, task: Task, run: RunDirectory, asked: Settings, watch: Watch, continue_with_changes: bool
+    ) -> None:
+        self.began = time.perf_counter()
+        self.task, self.run, self.asked, self.watch = task, run, asked, watch
+        self.changes_allowed = continue_with_changes
+        self.before = run.read()
+        if self.before is not None:
+            require = require_same_data_settings if continue_with_changes else require_same
+            require(run.path, self.before["asked"], asked)
+        self.keeps_vocabulary = bool(self.before and self.before["keeps_vocabulary"])
+        self.facts = self._prepare()
+        watch({"event": "corpus", **self.facts})
+        unchanged = self.before is not None and self.before["asked"] == asked.to_dict()
+        self.settings = Settings.from_dict(self.before["settings"]) if self.before and unchanged else self._resolve()
+        self._write_record()
+        watch({"event": "settings", "settings": self.settings.to_dict()})
+
+    def _prepare(self) -> dict[str, Any]:
+        """The data as it was, or, if that is allowed, as it is now: then with the vocabulary the model knows."""
+        expected = self.before["fingerprint"] if self.before else None
+        tokenizer = kept_tokenizer(self.run) if self.keeps_vocabulary else None
+        try:
+            return self.task.prepare(self.run.store, self.asked, expected=expected, tokenizer=tokenizer)
+        except ChangedDataError:
+            if not self.changes_allowed:
+                raise
+        tokenizer = kept_tokenizer(self.run)
+        self.keeps_vocabulary = tokenizer is not None
+        return self.task.prepare(self.run.store, self.asked, expected=None, tokenizer=tokenizer)
+
+    def trainer(self, stop_requested: Callable[[], bool]) -> Trainer:
+        """Everything put together."""
+        settings = self.settings
+        self.model = self._model(settings)
+        steps = _filled(settings.stop.steps)
+        warmup, peak = _filled(settings.schedule.warmup), _filled(settings.optimizer.lr)
+        options = TrainingOptions(
+            seed=settings.seed,
+            steps=steps,
+            accumulate=settings.batch.accumulate,
+            clip=settings.optimizer.clip,
+            log_every=settings.log.every,
+            validate_every=_filled(settings.validation.every),
+            checkpoint_every=_filled(settings.checkpoint.every),
+            patience=settings.stop.patience,
+            average=settings.checkpoint.average,
+            new_order_allowed=self.changes_allowed,
+        )
+        return Trainer(
+            model=self.model,
+            optimizer=_optimizer(self.model, settings),
+            schedule=make_schedule(_filled(settings.schedule.name), peak=peak, warmup=warmup, total=steps),
+            loss=self.task.loss(self.model, settings),
+            epochs=self.task.epochs(settings),
+            validate=lambda: self.task.validate(self.model, self._validated(settings)),
+            publish=self._publish,
+            options=options,
+            run=self.run,
+            watch=self.watch,
+            stop_requested=stop_requested,
+        )
+
+    def _resolve(self) -> Settings:
+        """Fills in what was not given, from the corpus and a few seconds of real training."""
+        tokens = self.facts["target_tokens"]
+        asked = self.asked
+        if self.before and asked.preset == "auto":  # whatever the corpus has become, the model is there
+            asked = asked.changed({"preset": self.before["settings"]["preset"]})
+        choices = choose_sizes(asked, tokens)
+        settings = asked.changed({choice.name: choice.value for choice in choices})
+        if self.before:
+            old = Settings.from_dict(self.before["settings"])
+            require_same_sizes(self.run.path, self.task.config(old), self.task.config(settings))
+        costs = self._measure(settings)
+        steps_per_epoch = -(-self.task.epochs(settings).size(0) // settings.batch.accumulate)
+        length = choose_length(settings, steps_per_epoch, tokens, costs)
+        settings = settings.changed({choice.name: choice.value for choice in length})
+        plan = [asdict(choice) for choice in choices + length]
+        self.watch({"event": "plan", "choices": plan, "expected_seconds": forecast(settings, costs)})
+        return settings
+
+    def _write_record(self) -> None:
+        record = {
+            "asked": self.asked.to_dict(),
+            "settings": self.settings.to_dict(),
+            "inputs": list(self.task.inputs),
+            "fingerprint": self.facts["fingerprint"],
+            "keeps_vocabulary": self.keeps_vocabulary,
+        }
+        if self.before is None or any(self.before[name] != value for name, value in record.items()):
+            self.run.write({**record, "versions": _versions()})
+
+    def _measure(self, settings: Settings) -> Costs:
+        """What an update and a validation take here, on real examples, with a model that is thrown away."""
+        model = self._model(settings)
+        optimizer, loss = _optimizer(model, settings), self.task.loss(model, settings)
+        epochs = self.task.epochs(settings)
+        batches = itertools.chain.from_iterable(epochs.batches(epoch, 0) for epoch in itertools.count())
+
+        def step() -> None:
+            batch = next(batches)
+            optimizer.zero_grad()
+            (loss(batch) / batch.tokens).backward()
+            optimizer.step()
+
+        step_seconds = measure_step(step, settings.stop) * settings.batch.accumulate
+        everything = self._validated(settings)
+        some = min(everything, MEASURED_EXAMPLES)
+        started = time.perf_counter()
+        with torch.inference_mode():
+            validation = self.task.validate(model.eval(), some)
+        validation_seconds = (time.perf_counter() - started) * everything / some / validation.effort
+        return Costs(step_seconds, validation_seconds, time.perf_counter() - self.began)
+
+    def _validated(self, settings: Settings) -> int:
+        return min(self.task.valid_examples, settings.validation.sentences)
+
+    def _model(self, settings: Settings) -> nn.Module:
+        torch.manual_seed(settings.seed)
+        return self.task.model(settings)
+
+    def _publish(self, validation: Validation, step: int) -> None:
+        """The best weights so far as a bundle that anybody can use while the training goes on."""
+        config = self.task.config(self.settings)
+        weights = {name: weight.detach().numpy() for name, weight in self.model.state_dict().items()}
+        card = {
+            "task": self.task.name,
+            "inputs": list(self.task.inputs),
+            "fingerprint": self.facts["fingerprint"],
+            "seed": self.settings.seed,
+            "step": step,
+            "metrics": {name: value for name, value in validation.metrics.items() if name != "samples"},
+            "parameters": count_parameters(self.model),
+            "versions": _versions(),
+        }
+        tokenizer = self.task.tokenizer.to_bytes()
+        save_bundle(self.run.model, config=config.to_dict(), weights=weights, tokenizer=tokenizer, card=card)
+
+
+def _filled(value: Setting | None) -> Setting:
+    """A setting that `auto` has filled in by now."""
+    if value is None:
+        raise ValueError("a setting was used before it was chosen")
+    return value
+
+
+def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    chosen = settings.optimizer
+    betas = (chosen.beta1, chosen.beta2)
+    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=chosen.epsilon, fused=True)
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("jumok", "torch", "sentencepiece", "numpy")}

@@ -1,0 +1,58 @@
+"""What is particular to one kind of model; everything else about a training is the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from jumok.model.config import ModelConfig
+from jumok.tokenizer import Tokenizer
+from jumok.training.progress import Epochs, Validation
+from jumok.training.settings import Settings
+
+
+class Task(Protocol):
+    """What a training must know of its task. Everything but `name`, `inputs` and `prepare` is used after `prepare`."""
+
+    @property
+    def name(self) -> str:
+        """Of the task, in run.json and the card."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Names of the files, for run.json and the card."""
+
+    def prepare(
+        self, store: Path, settings: Settings, *, expected: str | None, tokenizer: Tokenizer | None
+    ) -> dict[str, Any]:
+        """Makes the data ready, or finds it ready in `store`, and returns the facts about it.
+
+        Among them `fingerprint` and `target_tokens`. Raises ChangedDataError, before anything is written, if
+        `expected` is given and is not the fingerprint. With a `tokenizer` none is learned.
+        """
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary in use."""
+
+    @property
+    def valid_examples(self) -> int:
+        """How many examples there are to validate on."""
+
+    def config(self, settings: Settings) -> ModelConfig:
+        """Sizes of the model."""
+
+    def model(self, settings: Settings) -> nn.Module:
+        """A model that has learned nothing."""
+
+    def epochs(self, settings: Settings) -> Epochs:
+        """The batches to learn from."""
+
+    def loss(self, model: Any, settings: Settings) -> Callable[[Any], Tensor]:
+        """Batch to the sum of the loss over its answers."""
+
+    def validate(self, model: Any, examples: int) -> Validation:
+        """Judges the model on so many of the validation examples."""

@@ -1,0 +1,33 @@
+"""Text ↔ subword ids, with nothing lost: SentencePiece (unigram, byte fallback), trained in process.
+
+`decode(encode(x)) == normalize(x)` for every text: spaces, tabs and control characters included. Text is brought to
+Unicode NFC (composed Korean syllables, composed accents) in training and encoding alike, and changed in no other way.
+"""
+
+from jumok.tokenizer.layout import (
+    BOS,
+    EOS,
+    FIRST_BYTE,
+    FIRST_PIECE,
+    PAD,
+    SPACE_MARK,
+    UNK,
+    normalize,
+)
+from jumok.tokenizer.subwords import Tokenizer
+from jumok.tokenizer.vocabulary import TextStatistics, choose_size, measure_texts
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "FIRST_BYTE",
+    "FIRST_PIECE",
+    "PAD",
+    "SPACE_MARK",
+    "UNK",
+    "TextStatistics",
+    "Tokenizer",
+    "choose_size",
+    "measure_texts",
+    "normalize",
+]

@@ -1,0 +1,101 @@
+"""What a run directory says of itself, read without PyTorch and also while somebody trains in it.
+
+run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jumok.errors import CheckpointError
+from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded
+
+RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
+
+
+def read_run(path: Path) -> dict[str, Any] | None:
+    """The run.json of a run directory, also of one that is being trained; None if there is none."""
+    where = path / RUN
+    if not os.path.lexists(where):
+        return None
+    try:
+        contents = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
+    except UnreadableError as error:
+        advice = error.advice or "Restore it from a copy, or choose another directory with -o."
+        raise CheckpointError(f"{error.problem} {advice}") from error
+    if contents.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{where}: has format {contents.get('format')!r}, this Jumok reads {FORMAT}. Upgrade Jumok."
+        )
+    return contents
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The entries of a run directory's log, also while it grows: a last line that is not complete yet is left out."""
+    entries = []
+    torn = None
+    for number, _, entry in scan_log(path / LOG):
+        if torn is not None:
+            raise CheckpointError(f"{path / LOG}:{torn}: is not a JSON object. Repair or remove the line.")
+        if entry is None:
+            torn = number
+        else:
+            entries.append(entry)
+    return entries
+
+
+def diff_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What changed, one readable line for each setting by its dotted name; empty if nothing did."""
+    before, after = dict(_dotted(old)), dict(_dotted(new))
+    lines = []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            lines.append(f"{name}: {_shown(before[name])} → not set")
+        elif name not in before:
+            lines.append(f"{name}: not set → {_shown(after[name])}")
+        elif before[name] != after[name]:
+            lines.append(f"{name}: {_shown(before[name])} → {_shown(after[name])}")
+    return lines
+
+
+def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+    """Line number, offset of the line's end, and the entry, None if the line is torn or damaged."""
+    if not path.exists():
+        return
+    offset = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            offset += len(line)
+            try:
+                entry = parse_json_object(line, path) if line.endswith(b"\n") else None
+            except UnreadableError:
+                entry = None
+            yield number, offset, entry
+
+
+def end_of_last_line(path: Path) -> int | None:
+    """Where the torn last line of a log begins; None if it is whole. No line is longer than the longest JSON."""
+    if not path.exists():
+        return None
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        file.seek(max(0, size - MAX_JSON_BYTES))
+        tail = file.read()
+    torn = len(tail) - (tail.rfind(b"\n") + 1)
+    return size - torn if torn else None
