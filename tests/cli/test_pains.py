@@ -1,12 +1,21 @@
-"""What users of other toolkits report again and again, and must not happen here. One test a pain."""
+"""What users of other toolkits report again and again, and must not happen here. One test a pain.
+
+Number 4, documented commands that fail, is test_readme.py; number 11, resuming, is most of test_train_command.py.
+"""
 
 import itertools
+import os
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from commands import Jumok, sentences, train_arguments, write_corpus
+import torch
+from commands import SOURCE, Jumok, sentences, train_arguments, write_corpus
 
 import jumok as package
+from jumok.model.translator import Translator
 
 SENTENCE = "The small cat sees the dog."
 
@@ -38,6 +47,31 @@ def test_pain_2_no_file_of_a_model_is_a_pickle(trained: Path) -> None:
     for path in (trained / "run").rglob("*"):
         if path.is_file():
             assert not path.read_bytes().startswith((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK"))
+
+
+def test_pain_2_the_first_model_ever_written_loads_forever() -> None:
+    frozen = Path(__file__).parent.parent / "frozen" / "format-1"
+    expected = (frozen / "translations.txt").read_text(encoding="utf-8").splitlines()
+    sources = (frozen / "sources.txt").read_text(encoding="utf-8").splitlines()
+    assert package.load(frozen / "model").translate(sources) == expected
+
+
+def test_pain_3_the_core_needs_no_gigabytes(trained: Path) -> None:
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    heavy = ("torch", "sacrebleu", "matplotlib", "jaxtyping")
+    assert not [name for name in project["dependencies"] if name.startswith(heavy)]
+    program = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({heavy!r}))\n"  # importing them fails from now on
+        "from jumok.cli.app import run\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    for command in (["info", "-m", "run"], ["info", "-m", "run/model"], ["check", "a.en", "a.ko"], ["--help"]):
+        ended = subprocess.run(
+            [sys.executable, "-c", program, *command], cwd=trained, env=environment, capture_output=True, text=True
+        )
+        assert ended.returncode in (0, 3), ended.stderr
 
 
 def test_pain_5_configuration_none_is_required_and_a_wrong_key_is_understood(jumok: Jumok, tmp_path: Path) -> None:
@@ -79,6 +113,39 @@ def test_pain_10_output_does_not_depend_on_the_neighbours(jumok: Jumok, trained:
     together = translated(jumok, trained, "".join(f"{source}\n" for source in sources))
     alone = [translated(jumok, trained, f"{source}\n")[0] for source in sources]
     assert together == alone
+
+
+def test_pain_12_what_does_not_fit_into_memory_is_found_at_once_and_cut(
+    jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def limited(model: Translator, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if model.training and len(source) > 20:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return whole(model, source, target)
+
+    whole = Translator.states
+    monkeypatch.setattr(Translator, "states", limited)
+    monkeypatch.setattr("jumok.recipes.job.measure_step", lambda *_: 0.01)
+    write_corpus(tmp_path)
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=4))
+    assert ended.code == 0, ended.err
+    assert "memory was not enough: from step 1 on, batches go in" in ended.err
+
+
+def test_pain_13_memory_does_not_grow(trained: Path) -> None:
+    translator = package.load(trained / "run")
+    texts = [source for source, _ in sentences()]
+
+    def resident() -> float:
+        """Megabytes of this process."""
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    for _ in range(5):
+        translator.translate(texts, beam=2)
+    before = resident()
+    for _ in range(15):
+        translator.translate(texts, beam=2)
+    assert resident() - before < 30
 
 
 def test_pain_14_a_loop_is_resolved_and_that_is_said(jumok: Jumok, trained: Path) -> None:
