@@ -26,7 +26,8 @@ from machine import describe_machine, peak_memory
 from torch import nn
 
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.parallel import prepare
+from jumok.data.parallel import PAIRS
+from jumok.data.prepared import prepare_corpus
 from jumok.model import attention
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout
@@ -47,7 +48,7 @@ def plain_model(size: str, vocabulary: int) -> Translator:
 
 def run_plain(data: list[Path], size: str, steps: int, store: Path) -> dict[str, float]:
     """The plain loop for some steps."""
-    corpus = prepare(store, data, size=VOCABULARY, seed=1)
+    corpus = prepare_corpus(PAIRS, store, data, size=VOCABULARY, seed=1)
     epochs = TranslationEpochs(corpus, tokens=BATCH_TOKENS, seed=1)
     model = plain_model(size, corpus.tokenizer.size).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)

@@ -18,6 +18,7 @@ LEVELS = {
     "errors": 0,
     "files": 0,
     "seeds": 0,
+    "classification": 0,
     "bundle": 1,
     "search": 2,
     "data": 2,

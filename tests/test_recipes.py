@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jumok.engines.text import load
+from jumok.engines.loading import load
 from jumok.errors import ChangedDataError, CheckpointError, ConfigError
 from jumok.recipes import train_translator
 
@@ -151,7 +151,7 @@ def test_one_file_holds_both_sides_of_the_validation(tmp_path: Path) -> None:
     events: list[Any] = []
     valid = [tmp_path / "valid.tsv"]
     train_translator(*corpus, valid=valid, out=tmp_path / "run", steps=2, settings=SMALL, watch=events.append)
-    assert next(event for event in events if event["event"] == "corpus")["valid_pairs"] == 2
+    assert next(event for event in events if event["event"] == "corpus")["valid_examples"] == 2
 
 
 @pytest.mark.parametrize(

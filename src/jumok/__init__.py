@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 from jumok.errors import JumokError, MissingExtraError
 
 if TYPE_CHECKING:
-    from jumok.engines.text import load
-    from jumok.recipes import train_translator
+    from jumok.engines.loading import load
+    from jumok.recipes import train_classifier, train_lm, train_translator
 
 __version__ = "0.1.0"
-__all__ = ["JumokError", "__version__", "load", "train_translator"]
+__all__ = ["JumokError", "__version__", "load", "train_classifier", "train_lm", "train_translator"]
 
 # What needs more than the standard library is imported when it is first asked for.
-_HOMES = {"load": "jumok.engines.text", "train_translator": "jumok.recipes"}
+_HOMES = {"load": "jumok.engines.loading"} | dict.fromkeys(
+    ("train_classifier", "train_lm", "train_translator"), "jumok.recipes"
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -35,7 +35,7 @@ def test_pain_1_dependency_rot_a_missing_extra_is_named(
     def missing(_bundle: object) -> None:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("jumok.engines.text._torch_engine", missing)
+    monkeypatch.setattr("jumok.engines.loading._torch_engine", missing)
     ended = jumok("translate", "-m", trained / "run", stdin=SENTENCE)
     assert ended.code == 2
     assert 'pip install "jumok[train]"' in ended.err

@@ -28,7 +28,8 @@ def train(step: int, tokens: int, seconds: float) -> dict[str, Any]:
     }
 
 
-VALID = {"event": "valid", "step": 20, "epoch": 0, "bleu": 12.34, "chrf": 40.0, "loss": 2.0, "samples": [SAMPLE]}
+VALID = {"event": "valid", "step": 20, "epoch": 0, "score": 12.34, "loss": 2.0, "samples": [SAMPLE]}
+VALID |= {"bleu": 12.34, "chrf": 40.0}
 
 
 def test_time_left_is_the_time_so_far_carried_on() -> None:

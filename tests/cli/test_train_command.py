@@ -15,7 +15,7 @@ import pytest
 from commands import SMALL, SOURCE, Jumok, sentences, start, train_arguments, write_corpus
 
 from jumok.cli.panel import Warnings
-from jumok.cli.train import resolve_settings, train_watched
+from jumok.cli.training import resolve_settings, train_watched
 from jumok.errors import ConfigError
 from jumok.training.records import read_log
 
@@ -76,7 +76,7 @@ def test_validation_pairs_may_stand_in_one_file(jumok: Jumok, tmp_path: Path, af
     ended = jumok("train", "translator", *train_arguments(tmp_path, steps=2), *valid, *after)
     assert ended.code == 0, ended.err
     facts = json.loads((tmp_path / "run" / "store" / "prepared.json").read_text(encoding="utf-8"))
-    assert facts["valid_pairs"] == 2
+    assert facts["valid_examples"] == 2
     checked = jumok("check", tmp_path / "a.en", tmp_path / "a.ko", *valid)
     assert checked.code in (0, 3), checked.err
 
@@ -119,7 +119,12 @@ def test_a_signal_before_the_first_step_leaves_without_training(tmp_path: Path) 
 
     settings = resolve_settings(None, {}, dict.fromkeys(("minutes", "steps", "epochs")), [])
     code, result = train_watched(
-        Impatient(), source=tmp_path / "a.en", target=tmp_path / "a.ko", settings=settings, out=tmp_path / "run"
+        Impatient(),
+        "train_translator",
+        tmp_path / "a.en",
+        tmp_path / "a.ko",
+        settings=settings,
+        out=tmp_path / "run",
     )
     assert (code, result) == (143, None)
     assert not read_log(tmp_path / "run")
@@ -175,8 +180,8 @@ LABELS = [(f"{source} {number}", ("good", "bad")[number % 2]) for number, (sourc
 BAD_CORPORA = {
     "unequal files": (["one", "two", "three"], ["하나", "둘"], "lines more on one side than on the other: 1"),
     "empty corpus": ([], [], "there is nothing in it"),
-    "one line": (["one"], ["하나"], "at least two different sentences"),
-    "all duplicates": (["one"] * 50, ["하나"] * 50, "at least two different sentences"),
+    "one line": (["one"], ["하나"], "at least two different texts"),
+    "all duplicates": (["one"] * 50, ["하나"] * 50, "at least two different texts"),
     "labels": ([pair[0] for pair in LABELS], [pair[1] for pair in LABELS], "looks like labels"),
     "only empty lines": ([""] * 30, [""] * 30, "empty side"),
     "a 1 MB line alone": (["a" * 1_000_001], ["b" * 1_000_001], "longer than 1,000,000 bytes"),

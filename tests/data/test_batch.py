@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.data.batch import Batch, collate, load_batches, make_batch
+from jumok.data.batch import Batch, load_batches, make_batch, make_labelled_batch, make_text_batch
 from jumok.data.buckets import BatchPlan, plan_batches
 from jumok.data.store import TokenStore
 from jumok.tokenizer import BOS, EOS, PAD
@@ -59,11 +59,26 @@ def test_a_batch_names_its_lines() -> None:
 def test_examples_come_out_of_the_store(tmp_path: Path) -> None:
     examples = [([5, 6], [7], [10]), ([8], [9, 10, 11], [12]), ([4], [4], [13])]
     store = TokenStore.build(tmp_path / "s", examples, columns=("source", "target", "line"), fingerprint="a")
-    batch = collate(store, np.array([1, 0]))
+    indices = np.array([1, 0])
+    lines = store.gather("line", indices)[0]
+    batch = make_batch(*store.gather("source", indices), *store.gather("target", indices), lines)
     assert batch.source.tolist() == [[8, EOS, PAD], [5, 6, EOS]]
     assert batch.target_in.tolist() == [[BOS, 9, 10, 11], [BOS, 7, PAD, PAD]]
     assert batch.target_out.tolist() == [[9, 10, 11, EOS], [7, EOS, PAD, PAD]]
     assert batch.lines.tolist() == [12, 10]
+
+
+def test_texts_alone_and_with_labels() -> None:
+    flat, lengths, lines = np.array([5, 6, 7]), np.array([1, 2]), np.array([3, 9])
+    texts = make_text_batch(flat, lengths, lines)
+    assert texts.target_in.tolist() == [[BOS, 5, PAD], [BOS, 6, 7]]
+    assert texts.target_out.tolist() == [[5, EOS, PAD], [6, 7, EOS]]
+    assert texts.tokens == 5
+    labelled = make_labelled_batch(flat, lengths, np.array([1, 0]), lines)
+    assert labelled.text.tolist() == [[5, EOS, PAD], [6, 7, EOS]]
+    assert labelled.tokens == 2
+    first, second = labelled.halves() or pytest.fail("two rows can be halved")
+    assert (first.labels.tolist(), second.labels.tolist(), second.lines.tolist()) == ([1], [0], [9])
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from jumok.bundle import save_bundle
 from jumok.engines.engine import DecodingOptions, Sampling
-from jumok.engines.text import READ_AHEAD, SEGMENT_TOKENS, Result, TextTranslator, load
+from jumok.engines.loading import load, load_translator
+from jumok.engines.text import READ_AHEAD, SEGMENT_TOKENS, Result, TextTranslator
 from jumok.errors import BundleError, ConfigError, InputError, MissingExtraError
 from jumok.model.translator import Translator
 from jumok.search.hypothesis import Hypothesis
@@ -260,8 +261,9 @@ def test_load_a_bundle_or_a_run(bundle: dict[str, Any], engine: str) -> None:
 @pytest.mark.parametrize(("task", "command"), [("classifier", "jumok classify"), ("language_model", "jumok generate")])
 def test_a_bundle_of_another_task_names_its_command(bundle: dict[str, Any], task: str, command: str) -> None:
     save_bundle(**bundle | {"config": bundle["config"] | {"task": task}})
-    with pytest.raises(BundleError, match=rf"is a {task}, not a translator. Use: {command} -m .*model"):
-        load(bundle["path"])
+    name = task.replace("_", " ")
+    with pytest.raises(BundleError, match=rf"is a {name}, not a translator\. Use: {command} -m .*model"):
+        load_translator(bundle["path"])
 
 
 def test_a_tokenizer_of_another_model_is_refused(bundle: dict[str, Any]) -> None:

@@ -48,6 +48,8 @@ def settings_of_a_model(draw: st.DrawFn) -> dict[str, Any]:
         "max_length": draw(positive),
         "classes": draw(positive) if task == "classifier" else 0,
         "pooling": draw(st.sampled_from(POOLINGS)),
+        "window": draw(positive) if task == "classifier" else 0,
+        "ngrams": 1 << draw(st.integers(0, 20)) if task == "classifier" else 0,
     }
 
 

@@ -18,12 +18,15 @@ import typer
 
 from jumok import __version__
 from jumok.cli.check import check
+from jumok.cli.classify import classify
 from jumok.cli.demo import demo
+from jumok.cli.embed import embed
 from jumok.cli.evaluate import evaluate
+from jumok.cli.generate import generate
 from jumok.cli.info import info
 from jumok.cli.options import ValidFiles, say
 from jumok.cli.score import score
-from jumok.cli.train import train_translator_command
+from jumok.cli.train import train_classifier_command, train_lm_command, train_translator_command
 from jumok.cli.translate import translate
 from jumok.errors import JumokError, MissingExtraError
 
@@ -60,7 +63,12 @@ app.add_typer(train, name="train")
 train.command("translator", cls=ValidFiles, epilog="Example: jumok train translator a.en a.ko -o run --minutes 20")(
     train_translator_command
 )
+train.command("classifier", epilog="Example: jumok train classifier reviews.tsv -o run")(train_classifier_command)
+train.command("lm", epilog="Example: jumok train lm text.txt -o run")(train_lm_command)
 app.command("translate", epilog='Example: echo "Hello!" | jumok translate -m run')(translate)
+app.command("classify", epilog='Example: echo "What a film!" | jumok classify -m run --explain 3')(classify)
+app.command("generate", epilog='Example: jumok generate -m run --prompt "Once upon a time"')(generate)
+app.command("embed", epilog="Example: jumok embed -m run sentences.txt -o vectors.npy")(embed)
 app.command("score", epilog="Example: jumok score -m run a.en a.ko > scores.tsv")(score)
 app.command("evaluate", epilog="Example: jumok evaluate -m run test.en test.ko")(evaluate)
 app.command("check", cls=ValidFiles, epilog="Example: jumok check a.en a.ko")(check)

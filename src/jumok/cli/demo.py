@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jumok.cli.options import say
-
 if TYPE_CHECKING:
     from jumok.data.demo import DemoCorpus
     from jumok.engines.text import TextTranslator
@@ -30,15 +28,36 @@ SHOWN = 8  # held-out sentences
 
 
 def demo(
-    directory: Annotated[Path, typer.Option(metavar="DIR", help="Where everything goes.")] = Path("demo"),
-    minutes: Annotated[float, typer.Option(metavar="N", help="How long to train.")] = 2.5,
+    what: Annotated[
+        str, typer.Argument(metavar="[translator|classifier|lm]", help="What to train.", show_default=False)
+    ] = "translator",
+    directory: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where everything goes. [demo, demo-classifier or demo-lm]")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(metavar="N", help="How long to train. [2.5, or 1 for a classifier or lm]")
+    ] = None,
 ) -> None:
     """See it work in a few minutes, without data.
 
     Trains an English→Korean translator on a built-in corpus and shows what it learned. The test sentences contain
-    combinations of words that were never seen in training.
+    combinations of words that were never seen in training. Or a classifier of reviews, or a language model.
     """
     import jumok.recipes  # noqa: F401 - says at once if something to train with is missing
+    from jumok.cli.demo_others import demo_classifier, demo_lm
+    from jumok.errors import require_choice
+
+    require_choice("demo", what, ("translator", "classifier", "lm"))
+    place = directory or Path("demo" if what == "translator" else f"demo-{what}")
+    if what == "classifier":
+        demo_classifier(place, minutes or 1.0)
+    elif what == "lm":
+        demo_lm(place, minutes or 1.0)
+    else:
+        _demo_translator(place, minutes or 2.5)
+
+
+def _demo_translator(directory: Path, minutes: float) -> None:
     from jumok.data.demo import write_demo_corpus
 
     corpus = directory / "corpus"
@@ -47,9 +66,9 @@ def demo(
     print(f"   {len(pairs.train):,} pairs to learn from, {len(pairs.test):,} to test with combinations never learned\n")
     print(f"2. Training for about {minutes:g} minutes → {directory / 'run'}")
     _train(corpus, directory / "run", minutes)
-    from jumok.engines.text import load
+    from jumok.engines.loading import load_translator
 
-    translator = load(directory / "run")
+    translator = load_translator(directory / "run")
     print("\n3. The test")
     _test(translator, pairs)
     print("\n4. What it looks at")
@@ -58,23 +77,11 @@ def demo(
 
 
 def _train(corpus: Path, run: Path, minutes: float) -> None:
-    from jumok.cli.panel import watching
-    from jumok.cli.train import train_watched
-    from jumok.training.settings import Settings
+    from jumok.cli.demo_others import train_demo
 
-    settings = Settings.from_dict({}).changed({**SETTINGS, "stop.minutes": minutes})
-    with watching("jumok demo") as watcher:
-        code, result = train_watched(
-            watcher,
-            source=corpus / "train.en",
-            target=corpus / "train.ko",
-            valid=(corpus / "valid.en", corpus / "valid.ko"),
-            settings=settings,
-            out=run,
-        )
-    if result is None:
-        say("Stopped; everything so far is saved. The same command goes on.")
-        raise typer.Exit(code)
+    valid = [corpus / "valid.en", corpus / "valid.ko"]
+    settings = {**SETTINGS, "stop.minutes": minutes}
+    train_demo("train_translator", corpus / "train.en", corpus / "train.ko", valid=valid, settings=settings, out=run)
 
 
 def _test(translator: TextTranslator, pairs: DemoCorpus) -> None:

@@ -1,14 +1,20 @@
-"""jumok evaluate: how good a model translates."""
+"""jumok evaluate: how good a model is, on data it did not learn from."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jumok.cli.options import Beam, Json, Model, Source, Target, print_json
+from jumok.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jumok.engines.classifier import TextClassifier
+    from jumok.engines.language_model import TextGenerator
+    from jumok.engines.text import TextTranslator
 
 
 def evaluate(
@@ -21,22 +27,47 @@ def evaluate(
         typer.Option(metavar="none|13a|char|…", help="sacreBLEU's tokenisation; else chosen by the script."),
     ] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the translations here.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the confusion of a classifier.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Translate and compare with a reference.
+    """Compare with what is right.
 
-    Prints BLEU, chrF, the share of exact matches and the speed. Scores compare only with scores of the same signature.
+    Of a translator BLEU, chrF, exact matches and speed; scores compare only with scores of the same signature. Of a
+    classifier (SRC is a file with labels) accuracy, macro-F1, calibration and what is taken for what. Of a language
+    model (SRC is a text) perplexity per token and bits per byte.
     """
+    from jumok.engines.loading import load
+    from jumok.engines.text import TextTranslator
+    from jumok.evaluation import corpus_scores
+
+    if tokenize is not None:
+        corpus_scores(["x"], ["x"], tokenize)  # a wrong option is found now, not after an hour
+    loaded = load(model)
+    paths = [source] if reference is None else [source, reference]
+    if isinstance(loaded, TextTranslator):
+        lines, values = _evaluate_translator(loaded, paths, beam, tokenize, output)
+    elif len(paths) > 1:
+        raise ConfigError(f"{reference}: only a translator is compared with a second file. Give one file.")
+    elif hasattr(loaded, "classes"):
+        lines, values = _evaluate_classifier(loaded, source, plot)
+    else:
+        lines, values = _evaluate_language_model(loaded, source)
+    if as_json:
+        print_json(values)
+    else:
+        print("\n".join(lines))
+
+
+def _evaluate_translator(
+    translator: TextTranslator, paths: list[Path], beam: int, tokenize: str | None, output: Path | None
+) -> tuple[list[str], dict[str, Any]]:
     from jumok.cli.reading import aligned_texts
     from jumok.cli.writing import output_to
     from jumok.engines.engine import DecodingOptions
-    from jumok.engines.text import load
     from jumok.evaluation import corpus_scores, exact_match
 
-    pairs = list(aligned_texts([source] if reference is None else [source, reference]))
+    pairs = list(aligned_texts(paths))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    corpus_scores(references[:1], references[:1], tokenize)  # a wrong option is found now, not after an hour
-    translator = load(model)
     started = time.perf_counter()
     results = translator.translate_batch(sources, DecodingOptions(beam=beam))
     seconds = time.perf_counter() - started
@@ -56,12 +87,100 @@ def evaluate(
         "cut": sum(not result.finished for result in results),
         "beam": beam,
     }
-    if as_json:
-        print_json(values)
-        return
-    print(f"BLEU         {scores.bleu:6.2f}  {scores.bleu_signature}")
-    print(f"chrF         {scores.chrf:6.2f}  {scores.chrf_signature}")
-    print(f"exact match  {values['exact_match']:6.1%}  of {len(pairs):,} sentences")
-    print(f"speed        {values['sentences_per_second']:6.1f}  sentences a second, beam {beam}")
+    lines = [
+        f"BLEU         {scores.bleu:6.2f}  {scores.bleu_signature}",
+        f"chrF         {scores.chrf:6.2f}  {scores.chrf_signature}",
+        f"exact match  {values['exact_match']:6.1%}  of {len(pairs):,} sentences",
+        f"speed        {values['sentences_per_second']:6.1f}  sentences a second, beam {beam}",
+    ]
     if values["cut"]:
-        print(f"cut          {values['cut']:6,}  translations reached their length limit")
+        lines.append(f"cut          {values['cut']:6,}  translations reached their length limit")
+    return lines, values
+
+
+def _evaluate_classifier(classifier: TextClassifier, path: Path, plot: Path | None) -> tuple[list[str], dict[str, Any]]:
+    import numpy as np
+
+    from jumok.classification import classification_scores, confusion, f1_scores
+    from jumok.data.corpora import Rejections
+    from jumok.data.labelled import read_labelled
+
+    rejections = Rejections()
+    examples = list(read_labelled([path], rejections, classifier.classes))
+    for example in examples:
+        if example.label not in classifier.classes:
+            rejections.add(f'label "{example.label}" is not among those learned', example.where)
+    known = [example for example in examples if example.label in classifier.classes]
+    if not known:
+        raise ConfigError(f"{path}: nothing to evaluate:\n{rejections.render()}")
+    answers = np.array([classifier.classes.index(example.label) for example in known])
+    started = time.perf_counter()
+    scores = classifier.scores([example.texts[0] for example in known])
+    seconds = time.perf_counter() - started
+    table = confusion(scores.argmax(1), answers, len(classifier.classes))
+    values = {
+        "texts": len(known),
+        **classification_scores(scores, answers, classifier.temperature),
+        "f1": dict(zip(classifier.classes, f1_scores(table).tolist(), strict=True)),
+        "confusion": table.tolist(),
+        "classes": classifier.classes,
+        "texts_per_second": len(known) / seconds,
+        "rejected": rejections.to_json(),
+    }
+    lines = [
+        f"accuracy     {values['accuracy']:7.2%}  of {len(known):,} texts",
+        f"macro-F1     {values['macro_f1']:7.2%}",
+        f"calibration  {values['ece']:7.2%}  expected error; {values['ece_uncalibrated']:.2%} without temperature",
+        f"speed        {values['texts_per_second']:7,.0f}  texts a second",
+        "",
+        *_confusion_lines(classifier.classes, table.tolist()),
+    ]
+    if rejections.total:
+        lines += ["", "left out:", rejections.render()]
+    if plot is not None:
+        from jumok.cli.picture import draw_confusion
+
+        draw_confusion(table, classifier.classes, plot)
+        lines += ["", f"drawn → {plot}"]
+    return lines, values
+
+
+def _confusion_lines(classes: list[str], table: list[list[int]]) -> list[str]:
+    """A row for each true class, a column for each answer."""
+    width = max(8, *(len(name) for name in classes)) + 2
+    head = "true \\ answer".ljust(width + 4) + "".join(name.rjust(width) for name in classes)
+    rows = [
+        name.ljust(width + 4) + "".join(f"{count:,}".rjust(width) for count in row)
+        for name, row in zip(classes, table, strict=True)
+    ]
+    return [head, *rows]
+
+
+def _evaluate_language_model(generator: TextGenerator, path: Path) -> tuple[list[str], dict[str, Any]]:
+    import math
+
+    from jumok.data.corpora import Rejections
+    from jumok.data.passages import read_passages
+    from jumok.evaluation import pair_scores, total_score
+
+    passages = [example.texts[0] for example in read_passages([path], Rejections())]
+    started = time.perf_counter()
+    total = total_score(pair_scores(generator.score(passages)))
+    seconds = time.perf_counter() - started
+    size = sum(len(text.encode()) + 1 for text in passages)
+    values = {
+        "passages": len(passages),
+        "tokens": total.tokens,
+        "bytes": size,
+        "perplexity": total.perplexity,
+        "byte_perplexity": math.exp(-total.log_prob / size),
+        "bits_per_byte": -total.log_prob / math.log(2) / size,
+        "tokens_per_second": total.tokens / seconds,
+    }
+    lines = [
+        f"perplexity   {values['perplexity']:9.3f}  a token, {total.tokens:,} tokens",
+        f"             {values['byte_perplexity']:9.3f}  a byte, {size:,} bytes",
+        f"bits/byte    {values['bits_per_byte']:9.3f}",
+        f"speed        {values['tokens_per_second']:9,.0f}  tokens a second",
+    ]
+    return lines, values

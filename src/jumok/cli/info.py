@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jumok.cli.metrics import METRICS, named_metrics
 from jumok.cli.options import Json, Model, print_json
 from jumok.cli.status import duration
 
@@ -72,7 +73,8 @@ def _run_facts(path: Path) -> dict[str, Any]:
 
 
 def _validation(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in ("step", "averaged", "loss", "bleu", "chrf") if name in entry}
+    keys = ("step", "averaged", "loss", *(key for key, _, _ in METRICS))
+    return {name: entry[name] for name in keys if name in entry}
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -94,7 +96,8 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
         yield "losses       " + "  ".join(f"{entry['step']:,}: {entry['loss']:.3f}" for entry in run["last_losses"])
     for entry in run["last_validations"]:
         which = f" (average of the {entry['averaged']})" if "averaged" in entry else ""
-        yield f"validation   step {entry['step']:,}{which}: BLEU {entry['bleu']:.1f}  chrF {entry['chrf']:.1f}"
+        scores = "  ".join(f"{name} {value}" for name, value in named_metrics(entry).items())
+        yield f"validation   step {entry['step']:,}{which}: {scores}"
     yield f"checkpoints  {', '.join(run['checkpoints']) or 'none'}"
 
 

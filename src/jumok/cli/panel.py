@@ -144,9 +144,8 @@ class LivePanel:
             "loss": _number(status.loss, ".3f"),
             "learning rate": _number(status.rate, ".2e"),
             "tokens/s": _number(status.speed, ",.0f"),
-            "BLEU": _number(status.bleu, ".1f"),
-            "best": _number(status.best, ".1f"),
-            "chrF": _number(status.chrf, ".1f"),
+            **(status.metrics or {"validation": "–"}),
+            "best": next(iter(status.best.values()), "–"),
             "elapsed": duration(status.elapsed),
             "time left": left,
         }

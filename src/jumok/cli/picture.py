@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from matplotlib import font_manager, rc_context
 from matplotlib.figure import Figure  # not pyplot: it would look for a screen
 from matplotlib.ft2font import FT2Font
@@ -46,6 +48,25 @@ def _draw(weights: Matrix, columns: Sequence[str], rows: Sequence[str], path: Pa
     axes.set_ylabel("output pieces (queries)")
     figure.colorbar(picture, ax=axes, label="attention weight; every row sums to 1")
     figure.savefig(path, dpi=150)
+
+
+def draw_confusion(table: npt.NDArray[np.int64], classes: Sequence[str], path: Path) -> None:
+    """Draws which class [C] (rows) was taken for which [C] (columns) to a PNG or SVG: shares of the row, and counts."""
+    shares = table / np.maximum(table.sum(1, keepdims=True), 1)
+    fonts = [DEFAULT_FONT, *(_fonts_for("".join(classes)) or [])]
+    with rc_context({"font.family": fonts}):
+        figure = Figure(figsize=(3 + 0.7 * len(classes), 2.5 + 0.6 * len(classes)), layout="constrained")
+        axes = figure.subplots()
+        picture = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        for row, column in np.ndindex(*table.shape):
+            ink = "white" if shares[row, column] > 0.6 else "black"
+            axes.text(column, row, f"{table[row, column]:,}", ha="center", va="center", color=ink)
+        axes.set_xticks(range(len(classes)), classes, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(len(classes)), classes)
+        axes.set_xlabel("answer")
+        axes.set_ylabel("true class")
+        figure.colorbar(picture, ax=axes, label="share of the true class")
+        figure.savefig(path, dpi=150)
 
 
 def _fonts_for(text: str) -> list[str] | None:

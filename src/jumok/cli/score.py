@@ -14,10 +14,11 @@ def score(model: Model, source: Source, target: Target = None, as_json: Json = F
     The perplexity of all together is said at the end, on standard error.
     """
     from jumok.cli.reading import aligned_texts
-    from jumok.engines.text import READ_AHEAD, load
+    from jumok.engines.loading import load_translator
+    from jumok.engines.text import READ_AHEAD
     from jumok.evaluation import pair_scores, total_score
 
-    translator = load(model)
+    translator = load_translator(model)
     pairs = aligned_texts([source] if target is None else [source, target])
     found = []
     while chunk := list(islice(pairs, READ_AHEAD)):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jumok.cli.metrics import named_metrics
+
 Event = Mapping[str, Any]
+
+
+UNBALANCED = 1.5  # times as many texts in one class as in another
 
 
 @dataclass
@@ -21,14 +27,14 @@ class Status:
     loss: float | None = None
     rate: float | None = None  # the learning rate
     speed: float | None = None  # target tokens a second
-    bleu: float | None = None
-    chrf: float | None = None
-    best: float | None = None
+    metrics: dict[str, str] = field(default_factory=dict)  # of the last validation, by name
+    best: dict[str, str] = field(default_factory=dict)  # the same of the best one
     samples: list[Mapping[str, str]] = field(default_factory=list)
     started: float = 0.0
     _begin: tuple[float, int] | None = None  # when this process began to train, and at which step
     _expected: float | None = None  # seconds, as planned
     _last: tuple[int, float] = (0, 0.0)  # tokens and seconds of the last entry
+    _best_score: float = -math.inf
 
     def __post_init__(self) -> None:
         self.started = self.clock()
@@ -51,8 +57,9 @@ class Status:
         elif kind == "checkpoint":
             self.step = event["step"]
         elif kind == "valid":
-            self.bleu, self.chrf, self.samples = event["bleu"], event["chrf"], event["samples"]
-            self.best = max(event["bleu"], self.best or 0.0)
+            self.metrics, self.samples = named_metrics(event), event["samples"]
+            if event["score"] > self._best_score:
+                self.best, self._best_score = self.metrics, event["score"]
 
     def _learn_speed(self, event: Event) -> None:
         tokens, seconds = event["tokens"] - self._last[0], event["seconds"] - self._last[1]
@@ -88,18 +95,22 @@ def duration(seconds: float | None) -> str:
 def describe_corpus(event: Event) -> Iterator[str]:
     """What was found in the files."""
     yield (
-        f"corpus: {event['pairs']:,} pairs to learn from, {event['valid_pairs']:,} to measure on, "
-        f"{event['target_tokens']:,} target tokens"
+        f"corpus: {event['examples']:,} {event['kind']} to learn from, {event['valid_examples']:,} to measure on, "
+        f"{event['tokens']:,} tokens to learn"
     )
     vocabulary = event["tokenizer"]
     yield f"vocabulary: {vocabulary['size']:,} pieces ({vocabulary['why']})"
+    if event["classes"]:
+        yield "classes: " + ", ".join(f"{name} {count:,}" for name, count in event["classes"].items())
+        if max(event["classes"].values()) > UNBALANCED * min(event["classes"].values()):
+            yield "  they are not balanced: the rare ones count for more in training, by the root of how rare they are"
 
 
 def describe_rejections(event: Event) -> Iterator[str]:
     """What could not be used, most frequent first, and where."""
     reasons = event["rejected"]["reasons"]
     if reasons:
-        yield f"left out: {event['rejected']['total']:,} pairs"
+        yield f"left out: {event['rejected']['total']:,} {event['kind']}"
     for reason, found in sorted(reasons.items(), key=lambda item: -item[1]["count"]):
         more = ", …" if found["count"] > len(found["examples"]) else ""
         yield f"  {found['count']:,} × {reason}: {', '.join(found['examples'])}{more}"
@@ -136,9 +147,7 @@ def describe_step(status: Status) -> str:
 def describe_validation(event: Event) -> Iterator[str]:
     """Scores, and a translation to look at."""
     which = f" (average of the {event['averaged']} checkpoints)" if "averaged" in event else ""
-    yield (
-        f"validation at step {event['step']:,}{which}: BLEU {event['bleu']:.1f}  chrF {event['chrf']:.1f}  "
-        f"loss {event['loss']:.3f}"
-    )
+    scores = "  ".join(f"{name} {value}" for name, value in named_metrics(event).items())
+    yield f"validation at step {event['step']:,}{which}: {scores}  loss {event['loss']:.3f}"
     for sample in event["samples"][:1]:
         yield f"  {sample['source']}  →  {sample['output']}"

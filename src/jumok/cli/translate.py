@@ -62,7 +62,7 @@ def translate(
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to
     from jumok.engines.engine import DecodingOptions
-    from jumok.engines.text import load
+    from jumok.engines.loading import load_translator
 
     options = DecodingOptions.of(
         beam=max(DEFAULT_BEAM, n_best) if beam is None else beam,
@@ -73,7 +73,7 @@ def translate(
         alignment=alignment,
         sampling=_sampling(temperature, top_k, top_p, seed),
     )
-    translator = load(model, engine)
+    translator = load_translator(model, engine)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
     notes = _Notes()

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
-from jumok.data.batch import Batch, collate, load_batches, make_batch
+from jumok.data.batch import (
+    Batch,
+    Ids,
+    LabelledBatch,
+    TextBatch,
+    load_batches,
+    make_batch,
+    make_labelled_batch,
+    make_text_batch,
+)
 from jumok.data.buckets import BatchPlan, plan_batches
-from jumok.data.parallel import ParallelCorpus
+from jumok.data.prepared import Corpus
 from jumok.data.store import Indices
 from jumok.seeds import derive_seed
 
 
-class TranslationEpochs:
-    """The training pairs as the trainer wants them: batches whose order depends on (seed, epoch) alone."""
+class CorpusEpochs(ABC):
+    """What all have in common. A task says which columns of the store hold its texts, and what a batch of them is."""
 
-    def __init__(self, corpus: ParallelCorpus, *, tokens: int, seed: int, sampling: float = 0.0) -> None:
+    columns: ClassVar[Sequence[str]]
+
+    def __init__(self, corpus: Corpus, *, tokens: int, seed: int, sampling: float = 0.0) -> None:
         self.corpus, self.tokens, self.seed, self.sampling = corpus, tokens, seed, sampling
         self._plans: dict[int, BatchPlan] = {}
+
+    @abstractmethod
+    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> Any:
+        """A batch of these examples; `texts` has the ids of all, one after another, and their lengths, by column."""
 
     def size(self, epoch: int) -> int:
         """How many batches the epoch has."""
@@ -28,37 +45,69 @@ class TranslationEpochs:
         """A fingerprint of the data and its order."""
         return f"{self.corpus.facts['fingerprint']}:{self._plan(epoch).digest()}"
 
-    def batches(self, epoch: int, start: int) -> Iterator[Batch]:
+    def batches(self, epoch: int, start: int) -> Iterator[Any]:
         """The batches of that epoch from `start` on, made in the background."""
         return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), start)
 
-    def largest(self) -> Batch:
+    def largest(self) -> Any:
         """The batch with the most cells: of those with the most padded tokens, any."""
         plan = self._plan(0)
-        lengths = np.maximum(self.corpus.train.lengths("source"), self.corpus.train.lengths("target"))
+        lengths = np.maximum.reduce([self.corpus.train.lengths(column) for column in self.columns])
         cells = [int(lengths[plan[number]].max() + 1) * len(plan[number]) for number in range(len(plan))]
-        return collate(self.corpus.train, plan[int(np.argmax(cells))])
+        return self._plain(plan[int(np.argmax(cells))])
 
     def _plan(self, epoch: int) -> BatchPlan:
         if epoch not in self._plans:
-            store = self.corpus.train
-            lengths = (store.lengths("source") + 1, store.lengths("target") + 1)  # with </s>
+            lengths = tuple(self.corpus.train.lengths(column) + 1 for column in self.columns)  # with </s>
             self._plans = {epoch: plan_batches(lengths, self.tokens, self.seed, epoch)}
         return self._plans[epoch]
 
-    def _collate(self, epoch: int, number: int, indices: Indices) -> Batch:
+    def _collate(self, epoch: int, number: int, indices: Indices) -> Any:
         if not self.sampling:
-            return collate(self.corpus.train, indices)
+            return self._plain(indices)
         seed = derive_seed(self.seed, "subwords", epoch, number)
-        source = self._sampled("source", indices, seed)
-        target = self._sampled("target", indices, seed + 1)
-        return make_batch(*source, *target, self.corpus.train.gather("line", indices)[0])
+        return self._make(
+            [self._sampled(column, indices, seed + place) for place, column in enumerate(self.columns)], indices
+        )
 
-    def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[Indices, Indices]:
-        """The sentences cut into other subwords than last time."""
+    def _plain(self, indices: Indices) -> Any:
+        return self._make([self.corpus.train.gather(column, indices) for column in self.columns], indices)
+
+    def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[Ids, Ids]:
+        """The texts cut into other subwords than last time."""
         ids = [self.corpus.train.example(column, int(index)) for index in indices]
         texts = self.corpus.tokenizer.decode(ids)
         sampled = self.corpus.tokenizer.encode_sampled(texts, self.sampling, seed)
-        return np.array([number for row in sampled for number in row], np.int64), np.array(
-            [len(row) for row in sampled]
-        )
+        lengths = np.array([len(row) for row in sampled])
+        return np.array([number for row in sampled for number in row], np.int64), lengths
+
+    def _column(self, name: str, indices: Indices) -> Ids:
+        """A column that has one number an example."""
+        return self.corpus.train.gather(name, indices)[0]
+
+
+class TranslationEpochs(CorpusEpochs):
+    """Pairs of sentences."""
+
+    columns = ("source", "target")
+
+    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> Batch:
+        return make_batch(*texts[0], *texts[1], self._column("line", indices))
+
+
+class TextEpochs(CorpusEpochs):
+    """Texts to be continued."""
+
+    columns = ("text",)
+
+    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> TextBatch:
+        return make_text_batch(*texts[0], self._column("line", indices))
+
+
+class LabelledEpochs(CorpusEpochs):
+    """Texts to be told apart."""
+
+    columns = ("text",)
+
+    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> LabelledBatch:
+        return make_labelled_batch(*texts[0], self._column("label", indices), self._column("line", indices))

@@ -40,8 +40,12 @@ def read_single_file(path: str | Path, languages: Languages | None) -> Iterator[
         return _jsonl_records(path, languages)
     if suffix == ".tmx":
         return tmx_records(path, languages)
-    rows = _csv_rows(path) if suffix == ".csv" else _tsv_rows(path)
-    return _table_records(rows, display_name(path), languages)
+    return _table_records(table_rows(path), display_name(path), languages)
+
+
+def table_rows(path: str | Path) -> Iterator[Row]:
+    """The numbered rows of a CSV file, or of a TSV file: whatever is not named .csv."""
+    return _csv_rows(path) if without_compression(path).suffix.lower() == ".csv" else _tsv_rows(path)
 
 
 def _table_records(rows: Iterator[Row], name: str, languages: Languages | None) -> Iterator[Record]:
@@ -51,7 +55,7 @@ def _table_records(rows: Iterator[Row], name: str, languages: Languages | None) 
             yield number, cells, cells
             continue
         if number == 1:
-            header = _header_columns([_lenient(cell) for cell in cells], name, languages)
+            header = _header_columns([lenient(cell) for cell in cells], name, languages)
             if header:
                 source, target = header
                 continue
@@ -83,7 +87,8 @@ def _index_of(language: str, names: Sequence[str], where: str) -> int:
     raise InputError(f'{where}: no language "{language}"; there are: {", ".join(names) or "none"}.')
 
 
-def _lenient(cell: bytes | str) -> str:
+def lenient(cell: bytes | str) -> str:
+    """A cell as text, however damaged: to look at, not to keep."""
     return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
 
 
@@ -142,7 +147,7 @@ class _CsvLines(Iterator[str]):
 
 def _jsonl_records(path: str | Path, languages: Languages | None) -> Iterator[Record]:
     for number, line in enumerate(byte_lines(path), 1):
-        value = _json_value(line)
+        value = json_value(line)
         if isinstance(value, Damage):
             yield number, value, value
             continue
@@ -154,7 +159,8 @@ def _jsonl_records(path: str | Path, languages: Languages | None) -> Iterator[Re
             yield number, *_texts_under((languages,) if languages else _ROLE_NAMES, value)
 
 
-def _json_value(line: bytes | Damage) -> dict[str, Any] | Damage:
+def json_value(line: bytes | Damage) -> dict[str, Any] | Damage:
+    """The object in a line of JSON."""
     text = text_of(line)
     if isinstance(text, Damage):
         return text

@@ -5,32 +5,28 @@ Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from jumok.bundle import CONFIG, WEIGHTS, Bundle
+from jumok.bundle import Bundle
 from jumok.engines.engine import Matrix, SearchOptions, longest_output, sorted_batches
-from jumok.errors import BundleError, ConfigError, InputError
+from jumok.engines.torch_models import Ids, device_of, load_model, log_probs_of, padded, undisturbed
+from jumok.errors import InputError
 from jumok.model.attention import attention_weights
 from jumok.model.cache import DecoderCache
-from jumok.model.config import ModelConfig
 from jumok.model.translator import Translator
 from jumok.search.beam import beam_search
 from jumok.search.constraints import Constraints
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.sampling import sample
 from jumok.seeds import derive_seed
-from jumok.tokenizer import BOS, EOS, PAD
+from jumok.tokenizer import BOS, EOS
 
 FORCED_TOKENS = 4096  # padded tokens of either side at a time, when targets are given
-LOGIT_ROWS = 512  # positions whose V logits exist at the same time
-
-Ids = Sequence[Sequence[int]]
 
 
 class TorchEngine:
@@ -42,16 +38,7 @@ class TorchEngine:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> TorchEngine:
         """An engine with a model of its own, built from a model directory."""
-        try:
-            config = ModelConfig.from_dict(bundle.config)
-            with torch.random.fork_rng(devices=[]):  # new weights are drawn at random; nobody else shall notice
-                model = Translator(config)
-        except ConfigError as error:
-            raise BundleError(f"{bundle.path / CONFIG}: {error}") from error
-        weights = bundle.weights()
-        _check_weights({name: tuple(array.shape) for name, array in weights.items()}, model, bundle)
-        model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-        return cls(model.eval().requires_grad_(False))
+        return cls(load_model(bundle, Translator))
 
     @property
     def longest(self) -> int | None:
@@ -75,7 +62,7 @@ class TorchEngine:
             for source, prefix in zip(sources, prefixes, strict=True)
         ]
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        with self._undisturbed(max([0, *map(len, sources), *limits])):
+        with undisturbed(self.model, max([0, *map(len, sources), *limits])):
             for batch in sorted_batches([len(source) + 1 for source in sources], options.batch_tokens, options.rows):
                 found = self._search(
                     [sources[i] for i in batch],
@@ -94,7 +81,7 @@ class TorchEngine:
         with self._forced(sources, targets) as batches:
             for batch, source, target in batches:
                 states = self.model.states(source, target[:, :-1])
-                found = self._log_probs(states.flatten(0, 1), target[:, 1:].flatten()).view(len(batch), -1)
+                found = log_probs_of(self.model, states.flatten(0, 1), target[:, 1:].flatten()).view(len(batch), -1)
                 for index, row in zip(batch, found.tolist(), strict=True):
                     results[index] = row[: len(targets[index]) + 1]
         return results
@@ -129,7 +116,7 @@ class TorchEngine:
     def _search(
         self, sources: Ids, limits: list[int], prefixes: Ids, options: SearchOptions, constraints: Constraints
     ) -> list[list[Hypothesis]]:
-        memory = self.model.encode(self._padded([[*source, EOS] for source in sources]))
+        memory = self.model.encode(padded([[*source, EOS] for source in sources], self._device))
         common: dict[str, Any] = {
             "length_penalty": options.length_penalty,
             "constraints": constraints,
@@ -157,71 +144,22 @@ class TorchEngine:
         states, cache = self.model.decode(ids, cache)
         return torch.log_softmax(self.model.logits(states[:, -1]).float(), 1), cache
 
-    def _log_probs(self, states: Tensor, wanted: Tensor) -> Tensor:
-        """The log-probability [N] of each wanted token [N], given the states [N, D] before it."""
-        found = torch.empty(len(wanted), device=states.device)
-        for start in range(0, len(wanted), LOGIT_ROWS):
-            some = slice(start, start + LOGIT_ROWS)
-            log_probs = torch.log_softmax(self.model.logits(states[some]).float(), 1)
-            found[some] = log_probs.gather(1, wanted[some, None])[:, 0]
-        return found
-
     @contextmanager
     def _forced(self, sources: Ids, targets: Ids) -> Iterator[Iterator[tuple[list[int], Tensor, Tensor]]]:
         """Batches of (indices, sources [B, S] with `</s>`, targets [B, T] with `<s>` and `</s>`), the model ready."""
         if len(sources) != len(targets):
             raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; they must be pairs.")
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-        with self._undisturbed(max(map(len, [*sources, *targets]), default=0)):
+        with undisturbed(self.model, max(map(len, [*sources, *targets]), default=0)):
             yield (
                 (
                     batch,
-                    self._padded([[*sources[i], EOS] for i in batch]),
-                    self._padded([[BOS, *targets[i], EOS] for i in batch]),
+                    padded([[*sources[i], EOS] for i in batch], self._device),
+                    padded([[BOS, *targets[i], EOS] for i in batch], self._device),
                 )
                 for batch in sorted_batches(lengths, FORCED_TOKENS)
             )
 
-    @contextmanager
-    def _undisturbed(self, longest: int) -> Iterator[None]:
-        """Evaluation and no gradients, for at most `longest` tokens; afterwards the model is as it was."""
-        with torch.no_grad():
-            # The table of positions grows here, if it must: what is made inside inference mode can never be trained.
-            width = self.model.config.d_model
-            self.model.embed.positions(torch.zeros(1, 1, width, device=self._device), longest)
-        learning = [module for module in self.model.modules() if module.training]
-        self.model.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            for module in learning:
-                module.training = True
-
-    def _padded(self, rows: Ids) -> Tensor:
-        tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-        return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(self._device)
-
     @property
     def _device(self) -> torch.device:
-        return self.model.embed.tokens.weight.device
-
-
-def _check_weights(found: Mapping[str, tuple[int, ...]], model: Translator, bundle: Bundle) -> None:
-    """The tensors must be those of the config, all of them and no others."""
-    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    problems = [
-        *(f"{name} is missing" for name in wanted if name not in found),
-        *(f"{name} is not a part of it" for name in found if name not in wanted),
-        *(
-            f"{name} is {list(found[name])} instead of {list(shape)}"
-            for name, shape in wanted.items()
-            if name in found and found[name] != shape
-        ),
-    ]
-    if problems:
-        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
-        raise BundleError(
-            f"{bundle.path / WEIGHTS}: does not fit {CONFIG} beside it: {'; '.join(problems[:3])}{more}. "
-            "Copy the whole model directory again, or train it again."
-        )
+        return device_of(self.model)

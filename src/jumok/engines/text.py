@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any, overload
 
-from jumok.bundle import Bundle, load_bundle
 from jumok.engines.alignment import Alignment, join_alignments
 from jumok.engines.engine import DecodingOptions, Matrix, TokenEngine
 from jumok.engines.segments import Split, split_text
-from jumok.errors import BundleError, ConfigError, InputError, MissingExtraError, did_you_mean
+from jumok.errors import ConfigError, InputError
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve
 from jumok.tokenizer import SPACE_MARK, Tokenizer, normalize
@@ -22,8 +20,6 @@ SEGMENT_TOKENS = 200  # models are trained on sentences; few sentences are longe
 READ_AHEAD = 4096  # lines of a stream that are sorted by length together
 READ_AHEAD_CHARACTERS = 4_000_000  # and no more than this, when lines are long
 
-ENGINES = ("torch",)
-_COMMANDS = {"classifier": "jumok classify", "language_model": "jumok generate"}
 _LINE_ENDS = re.compile(r"[\r\n]")
 
 DEFAULTS = DecodingOptions()
@@ -204,33 +200,6 @@ class TextTranslator:
             (pieces(segment.source), pieces(segment.hypotheses[0].ids), matrix)
             for segment, matrix in zip(translated, weights, strict=True)
         )
-
-
-def load(path: str | Path, engine: str = "auto") -> TextTranslator:
-    """The translator in a model directory, or in the run directory of a training."""
-    if engine not in ("auto", *ENGINES):
-        raise ConfigError(f'Unknown engine "{engine}".{did_you_mean(engine, ("auto", *ENGINES))}')
-    bundle = load_bundle(Path(path))
-    task = bundle.config.get("task")
-    if task in _COMMANDS:
-        raise BundleError(f"{bundle.path}: is a {task}, not a translator. Use: {_COMMANDS[task]} -m {path}")
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes, origin=str(bundle.path / "tokenizer.model"))
-    if tokenizer.size != bundle.config.get("vocabulary"):
-        raise BundleError(
-            f"{bundle.path}: its tokenizer has {tokenizer.size} pieces, its model {bundle.config.get('vocabulary')}: "
-            "they were not trained together. Copy the whole model directory again, or train it again."
-        )
-    return TextTranslator(_torch_engine(bundle), tokenizer, bundle.card)
-
-
-def _torch_engine(bundle: Bundle) -> TokenEngine:
-    try:
-        from jumok.engines.native import TorchEngine
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "jaxtyping"):
-            raise
-        raise MissingExtraError(error.name, "train", f"Running {bundle.path} with PyTorch") from error
-    return TorchEngine.from_bundle(bundle)
 
 
 def _best_combinations(translated: Sequence[_Translated], n: int) -> list[tuple[tuple[int, ...], float]]:

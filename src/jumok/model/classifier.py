@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from jumok.errors import ConfigError, require_choice
 from jumok.model.config import ModelConfig
 from jumok.model.masks import none_if_open, padding_mask
+from jumok.model.ngrams import NgramScores
 from jumok.model.stacks import Encoder
 from jumok.model.summary import count_parameters
 from jumok.model.translator import make_embedder, stack_options
@@ -35,11 +36,18 @@ class Classifier(nn.Module):
         self.embed = make_embedder(config)
         self.encoder = Encoder(config.encoder_layers, **stack_options(config))
         self.head = nn.Linear(config.d_model, config.classes)
+        self.ngrams = NgramScores(config.ngrams, config.classes) if config.ngrams else None
 
     def encode(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        """A vector for every token, made in the light of the others."""
-        states: Tensor = self.encoder(self.embed(text), none_if_open(padding_mask(text)))
-        return states
+        """A vector for every token, made in the light of the others in its window."""
+        batch, length = text.shape
+        window = self.config.window
+        if not window or length <= window:
+            states: Tensor = self.encoder(self.embed(text), none_if_open(padding_mask(text)))
+            return states
+        parts = nn.functional.pad(text, (0, -length % window)).view(-1, window)
+        states = self.encoder(self.embed(parts), none_if_open(padding_mask(parts)))
+        return states.view(batch, -1, states.shape[-1])[:, :length]
 
     def pooled(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B D"]:
         """One vector for the whole text."""
@@ -52,6 +60,7 @@ class Classifier(nn.Module):
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """Scores of the classes; their softmax is the probability."""
         if self.config.pooling == "answers":
-            return pool(self.head(self.encode(text)), padding_mask(text)[:, 0, 0], "max")
-        scores: Tensor = self.head(self.pooled(text))
-        return scores
+            scores = pool(self.head(self.encode(text)), padding_mask(text)[:, 0, 0], "max")
+        else:
+            scores = self.head(self.pooled(text))
+        return scores if self.ngrams is None else scores + self.ngrams(text)

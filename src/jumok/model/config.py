@@ -38,6 +38,8 @@ class ModelConfig:
     max_length: int = 1024  # only learned positions have a limit
     classes: int = 0  # classifier: number of answers
     pooling: str = "mean"  # classifier: mean | max over the real tokens | answers: a score a token, then max
+    window: int = 0  # classifier: tokens that attend to each other, a longer text is read in parts; 0: all of them
+    ngrams: int = 0  # classifier: places for the scores of runs of 1 to 3 tokens, a power of 2; 0: no such scores
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -55,7 +57,7 @@ class ModelConfig:
             )
 
     def _check_numbers(self) -> None:
-        least = {"encoder_layers": 0, "decoder_layers": 0, "classes": 0}
+        least = {"encoder_layers": 0, "decoder_layers": 0, "classes": 0, "window": 0, "ngrams": 0}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "float":
@@ -85,6 +87,11 @@ class ModelConfig:
         if (self.task == "classifier") != (self.classes > 0):
             need = "at least 1" if self.task == "classifier" else "0"
             raise ConfigError(f"classes={self.classes} does not fit task={self.task}: it needs {need}.")
+
+        if self.task != "classifier" and (self.window or self.ngrams):
+            raise ConfigError(f"window and ngrams belong to a classifier, not to task={self.task}.")
+        if self.ngrams & (self.ngrams - 1):
+            raise ConfigError(f"ngrams={self.ngrams} must be a power of 2, such as {1 << self.ngrams.bit_length()}.")
 
     @property
     def key_width(self) -> int:

@@ -26,6 +26,7 @@ from jumok.recipes.continuing import (
     require_same_data_settings,
     require_same_sizes,
 )
+from jumok.recipes.request import Request, Watch, asked_settings
 from jumok.recipes.task import Task
 from jumok.training.auto import (
     Costs,
@@ -34,6 +35,7 @@ from jumok.training.auto import (
     forecast,
     measure_step,
 )
+from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import make_schedule
@@ -43,7 +45,6 @@ from jumok.training.trainer import Event, Trainer
 MEASURED_EXAMPLES = 100  # for the forecast of what a validation takes
 
 Setting = TypeVar("Setting")
-Watch = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
@@ -56,27 +57,25 @@ class TrainingResult:
     score: float | None  # of the best validation
 
 
-def train(
-    task: Task,
-    asked: Settings,
-    out: Path,
-    *,
-    fresh: bool,
-    continue_with_changes: bool,
-    watch: Watch,
-    stop_requested: Callable[[], bool],
-) -> TrainingResult:
+def train(task: Task, out: Path, request: Request) -> TrainingResult:
     """Trains in the run directory `out`, from wherever it stands to the end."""
+    asked = asked_settings(request, task.name)
+    watch: Watch = request.get("watch", _ignore)
+    keep_freed_memory()
     with RunDirectory.open(out, task.name) as run:
-        if fresh:
+        if request.get("fresh"):
             run.clear()
-        job = _Job(task, run, asked, watch, continue_with_changes)
+        job = _Job(task, run, asked, watch, request.get("continue_with_changes", False))
         finished = already_finished(run.path, job.settings)
         if finished is not None:
             watch({"event": "already_done", "step": finished["step"]})
             return TrainingResult(run.path, run.model, finished["step"], finished["best_score"])
-        progress = job.trainer(stop_requested).train()
+        progress = job.trainer(request.get("stop_requested", lambda: False)).train()
         return TrainingResult(run.path, run.model, progress.step, progress.best_score)
+
+
+def _ignore(_event: Event) -> None:
+    """Nobody watches."""
 
 
 class _Job:
@@ -147,7 +146,7 @@ class _Job:
 
     def _resolve(self) -> Settings:
         """Fills in what was not given, from the corpus and a few seconds of real training."""
-        tokens = self.facts["target_tokens"]
+        tokens = self.facts["tokens"]
         asked = self.asked
         if self.before and asked.preset == "auto":  # whatever the corpus has become, the model is there
             asked = asked.changed({"preset": self.before["settings"]["preset"]})
@@ -216,6 +215,7 @@ class _Job:
             "step": step,
             "metrics": {name: value for name, value in validation.metrics.items() if name != "samples"},
             "parameters": count_parameters(self.model),
+            **self.task.card(),
             "versions": _versions(),
         }
         tokenizer = self.task.tokenizer.to_bytes()

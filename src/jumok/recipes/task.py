@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,8 +30,8 @@ class Task(Protocol):
     ) -> dict[str, Any]:
         """Makes the data ready, or finds it ready in `store`, and returns the facts about it.
 
-        Among them `fingerprint` and `target_tokens`. Raises ChangedDataError, before anything is written, if
-        `expected` is given and is not the fingerprint. With a `tokenizer` none is learned.
+        Among them `fingerprint` and `tokens`, how many are learned from in an epoch. Raises ChangedDataError, before
+        anything is written, if `expected` is given and is not the fingerprint. With a `tokenizer` none is learned.
         """
 
     @property
@@ -41,6 +41,9 @@ class Task(Protocol):
     @property
     def valid_examples(self) -> int:
         """How many examples there are to validate on."""
+
+    def card(self) -> Mapping[str, Any]:
+        """What the model's card says beside what it says of every model."""
 
     def config(self, settings: Settings) -> ModelConfig:
         """Sizes of the model."""

@@ -15,7 +15,7 @@ SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model would fill any room it is given
 
 
-def translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> Validation:
+def translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence[tuple[str, ...]]) -> Validation:
     """Loss, BLEU and chrF on held-out sentences, really translated, and a few of them to look at."""
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     # By the engine itself: a model that has just begun loops, and what a user would be spared is to be seen here.

@@ -162,7 +162,7 @@ class Trainer:
         progress = self.progress
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
-        self._log("valid", **validation.metrics)
+        self._log("valid", score=validation.score, **validation.metrics)
         if self._publish_if_best(validation):
             progress.best_step, progress.stale = progress.step, 0
         else:
@@ -202,7 +202,7 @@ class Trainer:
             if average is not None:
                 self.model.load_state_dict(average)
                 validation = self._measure()
-                self._log("valid", averaged=which, **validation.metrics)
+                self._log("valid", averaged=which, score=validation.score, **validation.metrics)
                 self._publish_if_best(validation)
         self.model.load_state_dict(trained)
 

@@ -1,5 +1,6 @@
 import io
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +9,9 @@ import pytest
 
 from jumok.data.corpora import UnequalLengthError
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.parallel import HELD_OUT_SHARE, ParallelCorpus, prepare
+from jumok.data.held_out import HELD_OUT_SHARE
+from jumok.data.parallel import PAIRS
+from jumok.data.prepared import Corpus, prepare_corpus
 from jumok.errors import InputError
 
 WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")
@@ -25,25 +28,25 @@ def write_corpus(directory: Path, pairs: int, seed: int = 0) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> ParallelCorpus:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     directory = tmp_path_factory.mktemp("corpus")
-    return prepare(directory / "store", write_corpus(directory, 400))
+    return prepare_corpus(PAIRS, directory / "store", write_corpus(directory, 400))
 
 
-def pairs_of(corpus: ParallelCorpus) -> list[tuple[str, str]]:
+def pairs_of(corpus: Corpus) -> list[tuple[str, str]]:
     columns = [[corpus.train.example(name, i) for i in range(len(corpus.train))] for name in ("source", "target")]
     return list(zip(*(corpus.tokenizer.decode(column) for column in columns), strict=True))
 
 
-def test_every_pair_is_learned_from_or_held_out_and_none_is_both(corpus: ParallelCorpus) -> None:
-    train, valid = pairs_of(corpus), corpus.valid
+def test_every_pair_is_learned_from_or_held_out_and_none_is_both(corpus: Corpus) -> None:
+    train, valid = pairs_of(corpus), [(example.texts[0], example.texts[1]) for example in corpus.valid]
     assert len(train) + len(valid) == 400
     assert len(valid) == int(400 * HELD_OUT_SHARE)
     assert not {source for source, _ in train} & {source for source, _ in valid}
     assert all(target == source[::-1] for source, target in train + valid)
 
 
-def test_lines_lead_back_to_the_file(corpus: ParallelCorpus) -> None:
+def test_lines_lead_back_to_the_file(corpus: Corpus) -> None:
     lines = [corpus.train.example("line", i)[0] for i in range(len(corpus.train))]
     numbers = [int(source.rpartition(" ")[2]) + 1 for source, _ in pairs_of(corpus)]
     assert lines == numbers
@@ -51,32 +54,32 @@ def test_lines_lead_back_to_the_file(corpus: ParallelCorpus) -> None:
 
 def test_it_is_made_once_and_again_when_a_file_or_a_setting_changes(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path, 60)
-    first = prepare(tmp_path / "store", paths)
+    first = prepare_corpus(PAIRS, tmp_path / "store", paths)
     made = (tmp_path / "store" / "prepared.json").stat().st_mtime_ns
-    again = prepare(tmp_path / "store", paths)
+    again = prepare_corpus(PAIRS, tmp_path / "store", paths)
     assert (tmp_path / "store" / "prepared.json").stat().st_mtime_ns == made
     assert again.facts == first.facts
     assert pairs_of(again) == pairs_of(first)
     assert again.valid == first.valid
-    assert prepare(tmp_path / "store", paths, seed=5).facts["fingerprint"] != first.facts["fingerprint"]
+    assert prepare_corpus(PAIRS, tmp_path / "store", paths, seed=5).facts["fingerprint"] != first.facts["fingerprint"]
     with open(paths[0], "a", encoding="utf-8") as file:
         file.write("one more\n")
     with open(paths[1], "a", encoding="utf-8") as file:
         file.write("erom eno\n")
-    assert prepare(tmp_path / "store", paths).facts["pairs"] + 3 >= 61
+    assert prepare_corpus(PAIRS, tmp_path / "store", paths).facts["examples"] + 3 >= 61
 
 
 @pytest.mark.parametrize("name", ["tokenizer.model", "valid.jsonl", "prepared.json", "train/store.json"])
 @pytest.mark.parametrize("damage", [None, b"", b"\xff\x00damage"])
 def test_what_is_missing_or_damaged_is_made_again(tmp_path: Path, name: str, damage: bytes | None) -> None:
     paths = write_corpus(tmp_path, 60)
-    first = prepare(tmp_path / "store", paths)
+    first = prepare_corpus(PAIRS, tmp_path / "store", paths)
     file = tmp_path / "store" / name
     if damage is None:
         file.unlink()
     else:
         file.write_bytes(damage)
-    again = prepare(tmp_path / "store", paths)
+    again = prepare_corpus(PAIRS, tmp_path / "store", paths)
     assert again.facts == first.facts
     assert pairs_of(again) == pairs_of(first)
     assert again.valid == first.valid
@@ -86,7 +89,7 @@ def test_given_validation_files_are_used_as_they_are(tmp_path: Path) -> None:
     train = write_corpus(tmp_path, 50)
     (tmp_path / "valid").mkdir()
     valid = write_corpus(tmp_path / "valid", 7, seed=9)
-    corpus = prepare(tmp_path / "store", train, valid=valid)
+    corpus = prepare_corpus(PAIRS, tmp_path / "store", train, valid=valid)
     assert (len(corpus.train), len(corpus.valid)) == (50, 7)
 
 
@@ -95,7 +98,7 @@ def test_a_pair_too_long_to_learn_from_is_counted_and_named(tmp_path: Path) -> N
     for path in paths:
         with open(path, "a", encoding="utf-8") as file:
             file.write("long " * 300 + "\n")
-    facts = prepare(tmp_path / "store", paths, longest=100).facts
+    facts = prepare_corpus(replace(PAIRS, longest=100), tmp_path / "store", paths).facts
     assert facts["rejected"]["total"] == 1
     assert "a.src:51" in str(facts["rejected"])
     assert "longer than 100 tokens" in str(facts["rejected"])
@@ -106,7 +109,7 @@ def test_standard_input_is_kept_because_it_is_read_more_than_once(
 ) -> None:
     lines = "".join(f"word {n}\t{n} drow\n" for n in range(40))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(lines.encode())))
-    corpus = prepare(tmp_path / "store", ["-"])
+    corpus = prepare_corpus(PAIRS, tmp_path / "store", ["-"])
     assert len(corpus.train) + len(corpus.valid) == 40
 
 
@@ -114,8 +117,8 @@ def test_standard_input_is_kept_because_it_is_read_more_than_once(
 def test_one_sentence_however_often_is_not_a_corpus(tmp_path: Path, count: int) -> None:
     for name in ("a.src", "a.tgt"):
         (tmp_path / name).write_text("the same\n" * count, encoding="utf-8")
-    with pytest.raises(InputError, match="at least two different sentences"):
-        prepare(tmp_path / "store", [tmp_path / "a.src", tmp_path / "a.tgt"])
+    with pytest.raises(InputError, match="at least two different texts"):
+        prepare_corpus(PAIRS, tmp_path / "store", [tmp_path / "a.src", tmp_path / "a.tgt"])
 
 
 def test_files_of_unequal_length_leave_nothing_half_made(tmp_path: Path) -> None:
@@ -123,16 +126,16 @@ def test_files_of_unequal_length_leave_nothing_half_made(tmp_path: Path) -> None
     with open(paths[1], "a", encoding="utf-8") as file:
         file.write("too many\n")
     with pytest.raises(UnequalLengthError):
-        prepare(tmp_path / "store", paths)
+        prepare_corpus(PAIRS, tmp_path / "store", paths)
     assert not (tmp_path / "store" / "prepared.json").exists()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.en"):
-        prepare(tmp_path / "store", [tmp_path / "nowhere.en", tmp_path / "nowhere.ko"])
+        prepare_corpus(PAIRS, tmp_path / "store", [tmp_path / "nowhere.en", tmp_path / "nowhere.ko"])
 
 
-def test_an_epoch_is_a_function_of_its_number_and_can_begin_anywhere(corpus: ParallelCorpus) -> None:
+def test_an_epoch_is_a_function_of_its_number_and_can_begin_anywhere(corpus: Corpus) -> None:
     epochs = TranslationEpochs(corpus, tokens=120, seed=4)
     whole = list(epochs.batches(2, 0))
     assert sorted(line for batch in whole for line in batch.lines) == sorted(
@@ -146,7 +149,7 @@ def test_an_epoch_is_a_function_of_its_number_and_can_begin_anywhere(corpus: Par
     assert largest.source.size + largest.target_in.size >= max(b.source.size for b in whole)
 
 
-def test_subword_sampling_changes_the_pieces_and_never_the_text(corpus: ParallelCorpus) -> None:
+def test_subword_sampling_changes_the_pieces_and_never_the_text(corpus: Corpus) -> None:
     plain = TranslationEpochs(corpus, tokens=300, seed=4)
     sampled = TranslationEpochs(corpus, tokens=300, seed=4, sampling=0.3)
     differences = 0

@@ -1,0 +1,75 @@
+"""jumok classify: lines in, their classes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jumok.cli.options import Json, Model
+
+if TYPE_CHECKING:
+    from jumok.engines.classifier import Classification, TextClassifier
+
+
+def classify(
+    model: Model,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="OUT", help="Write here instead of standard output.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="A column for the probability of every class.")
+    ] = False,
+    explain: Annotated[
+        int, typer.Option("--explain", metavar="N", help="Add a column: the N words that decided most, and which way.")
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Tell what each text is.
+
+    A line for each line: the most probable class and its probability. An empty line gets an answer too: what a text of
+    which nothing is known most probably is.
+    """
+    from jumok.cli.reading import chunks_as_they_come, lines_of
+    from jumok.cli.writing import output_to
+    from jumok.engines.loading import load_classifier
+
+    classifier = load_classifier(model)
+    with output_to(out) as output:
+        if probabilities and not as_json:
+            output.write("\t".join(["class", *classifier.classes]) + "\n")
+        for chunk in chunks_as_they_come(lines_of(files or [])):
+            for text, found in zip(chunk, classifier.classify(chunk), strict=True):
+                words = _deciding_words(classifier, text, explain) if explain else []
+                output.write(_line(text, found, words, probabilities=probabilities, as_json=as_json) + "\n")
+            output.flush()
+
+
+def _deciding_words(classifier: TextClassifier, text: str, count: int) -> list[tuple[str, float]]:
+    """Words, not pieces: what a word's pieces are worth is added up."""
+    words: list[tuple[str, float]] = []
+    for piece, worth in classifier.explain(text):
+        if piece.startswith("▁") or not words:
+            words.append((piece.removeprefix("▁"), worth))
+        else:
+            words[-1] = (words[-1][0] + piece, words[-1][1] + worth)
+    return sorted(words, key=lambda word: -abs(word[1]))[:count]
+
+
+def _line(
+    text: str, found: Classification, words: list[tuple[str, float]], *, probabilities: bool, as_json: bool
+) -> str:
+    if as_json:
+        values = {"text": text, "label": found.label, "probabilities": found.probabilities}
+        return json.dumps(values | ({"words": dict(words)} if words else {}), ensure_ascii=False)
+    shown = (
+        [f"{value:.4f}" for value in found.probabilities.values()] if probabilities else [f"{found.probability:.4f}"]
+    )
+    deciding = [" ".join(f"{word}({worth:+.2f})" for word, worth in words)] if words else []
+    return "\t".join([found.label, *shown, *deciding])

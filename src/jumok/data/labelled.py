@@ -1,0 +1,174 @@
+"""Texts with labels: TSV, CSV, JSONL, or a directory for each class with a text a file.
+
+Which column holds the label is seen from the header, or else from the columns themselves: there are few
+different labels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from jumok.data.corpora import Rejections
+from jumok.data.formats import TOO_FEW_COLUMNS, Row, json_value, lenient, table_rows
+from jumok.data.held_out import Example
+from jumok.data.lines import (
+    EMPTY,
+    Damage,
+    Side,
+    byte_chunks,
+    byte_lines,
+    display_name,
+    text_of,
+    without_compression,
+)
+from jumok.data.prepared import Kind
+from jumok.errors import InputError
+
+LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
+TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comment", "x")
+LOOKED_AT = 200  # rows from which the label's column is guessed
+NO_LABEL = Damage("no label")
+NO_FIELDS = Damage('no "label" and "text"')
+HEADER = Damage("a header, by the look of it")
+MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
+TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
+
+Labelled = tuple[str, int, Side, Side]
+"""File, line, label and text."""
+
+
+def read_labelled(
+    paths: Sequence[str | Path], rejections: Rejections, known: Collection[str] = ()
+) -> Iterator[Example]:
+    """The usable texts with their labels, in their order. What is not usable is counted by reason, with file:line.
+
+    `known` labels, where there are some, help to find the column of the labels.
+    """
+    found = False
+    for name, number, label_side, text_side in chain.from_iterable(_records(path, known) for path in paths):
+        where = f"{name}:{number}"
+        label, text = text_of(label_side), text_of(text_side)
+        if isinstance(text, Damage):
+            rejections.add("empty text" if text is EMPTY else text.reason, where)
+        elif isinstance(label, Damage) or not label.strip():
+            rejections.add(NO_LABEL.reason, where)
+        else:
+            found = True
+            yield Example((text,), where, label.strip())
+    if not found:
+        why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there is nothing in it."
+        raise InputError(f"{', '.join(map(display_name, paths))}: no text with a label; {why}")
+
+
+TEXTS_WITH_LABELS = Kind(
+    name="texts",
+    columns=("text",),
+    read=read_labelled,
+    files="TSV, CSV or JSONL files with a label and a text in each line, or a directory with one directory a class",
+    labelled=True,
+)
+
+
+def _records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
+    if Path(path).is_dir():
+        return _directory_records(Path(path))
+    suffix = without_compression(path).suffix.lower()
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        return _jsonl_records(path)
+    return _table_records(path, known)
+
+
+def _directory_records(path: Path) -> Iterator[Labelled]:
+    """A directory for each class, a text in each file."""
+    classes = sorted(entry for entry in path.iterdir() if entry.is_dir())
+    if not classes:
+        raise InputError(f"{path}: has no directories in it. Give it one for each class, with a text in each file.")
+    for directory in classes:
+        for file in sorted(entry for entry in directory.rglob("*") if entry.is_file()):
+            yield str(file), 1, directory.name, _whole_text(file)
+
+
+def _whole_text(file: Path) -> Side:
+    text = bytearray()
+    for chunk in byte_chunks(file):
+        text += chunk
+        if len(text) > MOST_TEXT_BYTES:
+            return TOO_LARGE
+    return bytes(text)
+
+
+def _jsonl_records(path: str | Path) -> Iterator[Labelled]:
+    name = display_name(path)
+    for number, line in enumerate(byte_lines(path), 1):
+        value = json_value(line)
+        if isinstance(value, Damage):
+            yield name, number, value, value
+        else:
+            yield name, number, _field(value, LABEL_NAMES), _field(value, TEXT_NAMES)
+
+
+def _field(value: dict[str, Any], names: Sequence[str]) -> Side:
+    lowered = {str(key).lower(): content for key, content in value.items()}
+    for name in names:
+        content = lowered.get(name)
+        if isinstance(content, (str, int)) and not isinstance(content, bool):
+            return str(content)
+        if isinstance(content, bool):
+            return str(content).lower()
+    return NO_FIELDS
+
+
+def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
+    name = display_name(path)
+    rows = table_rows(path)
+    first = list(islice(rows, LOOKED_AT))
+    label, text, has_header = _columns([row for _, row in first if not isinstance(row, Damage)], name, known)
+    if not has_header and _looks_like_header([_cells(row, label, text)[0] for row in first]):
+        yield name, 1, HEADER, HEADER
+        has_header = True
+    for row in chain(first[1:] if has_header else first, rows):
+        yield name, row[0], *_cells(row, label, text)
+
+
+def _cells(row: Row, label: int, text: int) -> tuple[Side, Side]:
+    cells = row[1]
+    if isinstance(cells, Damage):
+        return cells, cells
+    if len(cells) <= max(label, text):
+        return TOO_FEW_COLUMNS, TOO_FEW_COLUMNS
+    return cells[label], cells[text]
+
+
+def _looks_like_header(labels: Sequence[Side]) -> bool:
+    """Whether the first row's label is nobody else's, while all the others come again."""
+    shown = [lenient(label).strip() for label in labels if not isinstance(label, Damage)]
+    counts = Counter(shown[1:])
+    return len(shown) > 4 and shown[0] not in counts and min(counts.values()) > 1
+
+
+def _columns(
+    rows: Sequence[Sequence[bytes] | Sequence[str]], name: str, known: Collection[str]
+) -> tuple[int, int, bool]:
+    """The column of the label, that of the text, and whether the first row only names them."""
+    if not rows:
+        return 0, 1, False
+    header = [lenient(cell).strip().lower() for cell in rows[0]]
+    labels = [header.index(each) for each in LABEL_NAMES if each in header]
+    texts = [header.index(each) for each in TEXT_NAMES if each in header]
+    if labels and texts:
+        return labels[0], texts[0], True
+    width = max(map(len, rows))
+    if width < 2:
+        raise InputError(
+            f"{name}: has one column. Give a label and a text in each line, with a tab between them (or a comma, in a "
+            ".csv file)."
+        )
+    cells = [[lenient(cell).strip() for cell in row] for row in rows if len(row) == width]
+    kinds = [len({row[column] for row in cells if row[column]}) or len(cells) for column in range(width)]
+    label = min(range(width), key=lambda column: (-sum(row[column] in known for row in cells), kinds[column], column))
+    others = [column for column in range(width) if column != label]
+    return label, max(others, key=lambda column: sum(len(row[column]) for row in cells)), False

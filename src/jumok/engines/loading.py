@@ -1,0 +1,110 @@
+"""A model directory → something that takes and gives texts. PyTorch is imported only when a model needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jumok.bundle import Bundle, load_bundle
+from jumok.engines.engine import TokenEngine
+from jumok.engines.text import TextTranslator
+from jumok.errors import BundleError, ConfigError, MissingExtraError, did_you_mean
+from jumok.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from jumok.engines.classifier import TextClassifier
+    from jumok.engines.language_model import TextGenerator
+
+ENGINES = ("torch",)
+# What a model of each task is used with.
+COMMANDS = {"translator": "jumok translate", "classifier": "jumok classify", "language_model": "jumok generate"}
+
+
+def load(path: str | Path, engine: str = "auto") -> Any:
+    """What is in a model directory, or in the run directory of a training.
+
+    A `TextTranslator`, a `TextClassifier` or a `TextGenerator`, by the task of the model.
+    """
+    _require_engine(engine)
+    bundle = load_bundle(Path(path))
+    task = bundle.config.get("task")
+    tokenizer = _tokenizer(bundle)
+    if task == "classifier":
+        return _classifier(bundle, tokenizer)
+    if task == "language_model":
+        return _generator(bundle, tokenizer)
+    return TextTranslator(_torch_engine(bundle), tokenizer, bundle.card)
+
+
+def load_translator(path: str | Path, engine: str = "auto") -> TextTranslator:
+    """The translator in a directory; another model is an error that says what to use it with."""
+    _require_engine(engine)
+    bundle = _bundle_of(path, "translator")
+    tokenizer = _tokenizer(bundle)
+    return TextTranslator(_torch_engine(bundle), tokenizer, bundle.card)
+
+
+def load_classifier(path: str | Path) -> TextClassifier:
+    """The classifier in a directory."""
+    bundle = _bundle_of(path, "classifier")
+    return _classifier(bundle, _tokenizer(bundle))
+
+
+def load_generator(path: str | Path) -> TextGenerator:
+    """The language model in a directory."""
+    bundle = _bundle_of(path, "language_model")
+    return _generator(bundle, _tokenizer(bundle))
+
+
+def _require_engine(engine: str) -> None:
+    if engine not in ("auto", *ENGINES):
+        raise ConfigError(f'Unknown engine "{engine}".{did_you_mean(engine, ("auto", *ENGINES))}')
+
+
+def _bundle_of(path: str | Path, wanted: str) -> Bundle:
+    bundle = load_bundle(Path(path))
+    task = bundle.config.get("task", "translator")
+    if task in COMMANDS and task != wanted:
+        name, asked = task.replace("_", " "), wanted.replace("_", " ")
+        raise BundleError(f"{bundle.path}: is a {name}, not a {asked}. Use: {COMMANDS[task]} -m {path}")
+    return bundle
+
+
+def _tokenizer(bundle: Bundle) -> Tokenizer:
+    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes, origin=str(bundle.path / "tokenizer.model"))
+    if tokenizer.size != bundle.config.get("vocabulary"):
+        raise BundleError(
+            f"{bundle.path}: its tokenizer has {tokenizer.size} pieces, its model {bundle.config.get('vocabulary')}: "
+            "they were not trained together. Copy the whole model directory again, or train it again."
+        )
+    return tokenizer
+
+
+def _torch_engine(bundle: Bundle) -> TokenEngine:
+    try:
+        from jumok.engines.native import TorchEngine
+    except ModuleNotFoundError as error:
+        raise _explained(error, bundle) from error
+    return TorchEngine.from_bundle(bundle)
+
+
+def _classifier(bundle: Bundle, tokenizer: Tokenizer) -> TextClassifier:
+    try:
+        from jumok.engines.classifier import TextClassifier
+    except ModuleNotFoundError as error:
+        raise _explained(error, bundle) from error
+    return TextClassifier.from_bundle(bundle, tokenizer)
+
+
+def _generator(bundle: Bundle, tokenizer: Tokenizer) -> TextGenerator:
+    try:
+        from jumok.engines.language_model import TextGenerator
+    except ModuleNotFoundError as error:
+        raise _explained(error, bundle) from error
+    return TextGenerator.from_bundle(bundle, tokenizer)
+
+
+def _explained(error: ModuleNotFoundError, bundle: Bundle) -> Exception:
+    if error.name in ("torch", "jaxtyping"):
+        return MissingExtraError(error.name, "train", f"Running {bundle.path} with PyTorch")
+    return error

@@ -1,0 +1,97 @@
+"""What all engines that run a model in PyTorch need: to build it from a bundle, and to use it without a trace.
+
+Shape letters: B rows, T tokens, N positions, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from jumok.bundle import CONFIG, WEIGHTS, Bundle
+from jumok.errors import BundleError, ConfigError
+from jumok.model.config import ModelConfig
+from jumok.tokenizer import PAD
+
+LOGIT_ROWS = 512  # positions whose V logits exist at the same time
+
+Ids = Sequence[Sequence[int]]
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
+    """The model of a bundle, ready to be used and not to be trained."""
+    try:
+        config = ModelConfig.from_dict(bundle.config)
+        with torch.random.fork_rng(devices=[]):  # new weights are drawn at random; nobody else shall notice
+            model = kind(config)
+    except ConfigError as error:
+        raise BundleError(f"{bundle.path / CONFIG}: {error}") from error
+    weights = bundle.weights()
+    _check_weights({name: tuple(array.shape) for name, array in weights.items()}, model, bundle)
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    return model.eval().requires_grad_(False)
+
+
+@contextmanager
+def undisturbed(model: Any, longest: int) -> Iterator[None]:
+    """Evaluation and no gradients, for at most `longest` tokens; afterwards the model is as it was."""
+    with torch.no_grad():
+        # The table of positions grows here, if it must: what is made inside inference mode can never be trained.
+        width = model.config.d_model
+        model.embed.positions(torch.zeros(1, 1, width, device=device_of(model)), longest)
+    learning = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module in learning:
+            module.training = True
+
+
+def padded(rows: Ids, device: torch.device | str = "cpu") -> Tensor:
+    """Rows of ids [B, T], the shorter ones filled up."""
+    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
+    return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
+
+
+def log_probs_of(model: Any, states: Tensor, wanted: Tensor) -> Tensor:
+    """The log-probability [N] of each wanted token [N], given the states [N, D] before it."""
+    found = torch.empty(len(wanted), device=states.device)
+    for start in range(0, len(wanted), LOGIT_ROWS):
+        some = slice(start, start + LOGIT_ROWS)
+        log_probs = torch.log_softmax(model.logits(states[some]).float(), 1)
+        found[some] = log_probs.gather(1, wanted[some, None])[:, 0]
+    return found
+
+
+def device_of(model: Any) -> torch.device:
+    """Where a model's weights are."""
+    device: torch.device = model.embed.tokens.weight.device
+    return device
+
+
+def _check_weights(found: Mapping[str, tuple[int, ...]], model: nn.Module, bundle: Bundle) -> None:
+    """The tensors must be those of the config, all of them and no others."""
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    problems = [
+        *(f"{name} is missing" for name in wanted if name not in found),
+        *(f"{name} is not a part of it" for name in found if name not in wanted),
+        *(
+            f"{name} is {list(found[name])} instead of {list(shape)}"
+            for name, shape in wanted.items()
+            if name in found and found[name] != shape
+        ),
+    ]
+    if problems:
+        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+        raise BundleError(
+            f"{bundle.path / WEIGHTS}: does not fit {CONFIG} beside it: {'; '.join(problems[:3])}{more}. "
+            "Copy the whole model directory again, or train it again."
+        )

@@ -1,0 +1,64 @@
+"""What all tasks that learn from a corpus of texts have in common."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jumok.data.epochs import CorpusEpochs
+from jumok.data.prepared import Corpus, Kind, prepare_corpus
+from jumok.recipes.request import PathLike
+from jumok.tokenizer import Tokenizer
+from jumok.training.settings import Settings
+
+
+class CorpusTask(ABC):
+    """The part of a `Task` that is about data; a subclass adds the model, its loss and its validation."""
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    batches: ClassVar[type[CorpusEpochs]]
+    corpus: Corpus
+
+    def __init__(self, paths: Sequence[PathLike], valid: Sequence[PathLike] | None) -> None:
+        self.paths, self.valid = paths, valid
+        self.inputs = [Path(path).name for path in paths]
+
+    def prepare(
+        self, store: Path, settings: Settings, *, expected: str | None, tokenizer: Tokenizer | None
+    ) -> dict[str, Any]:
+        """See `Task`."""
+        self.corpus = prepare_corpus(
+            self.kind,
+            store,
+            self.paths,
+            valid=self.valid,
+            size=settings.tokenizer.size,
+            seed=settings.seed,
+            expected=expected,
+            tokenizer=tokenizer,
+        )
+        return self.corpus.facts
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary in use."""
+        return self.corpus.tokenizer
+
+    @property
+    def valid_examples(self) -> int:
+        """How many examples there are to validate on."""
+        return len(self.corpus.valid)
+
+    def card(self) -> Mapping[str, Any]:
+        """Nothing beside what the card says of every model."""
+        return {}
+
+    def epochs(self, settings: Settings) -> CorpusEpochs:
+        """The batches to learn from."""
+        if settings.batch.tokens is None:
+            raise ValueError("batch.tokens was used before it was chosen")
+        tokens, sampling = settings.batch.tokens, settings.tokenizer.sampling
+        return self.batches(self.corpus, tokens=tokens, seed=settings.seed, sampling=sampling)

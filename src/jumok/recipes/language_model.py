@@ -1,0 +1,83 @@
+"""Text in, a language model out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from jumok.data.batch import TextBatch
+from jumok.data.epochs import TextEpochs
+from jumok.data.passages import PASSAGES
+from jumok.engines.language_model import GenerationOptions, generate_ids, token_log_probs
+from jumok.model.config import ModelConfig
+from jumok.model.config import preset as preset_config
+from jumok.model.language_model import LanguageModel
+from jumok.recipes.corpus_task import CorpusTask
+from jumok.recipes.job import TrainingResult, train
+from jumok.recipes.request import PathLike, Request
+from jumok.training.objective import smoothed_cross_entropy
+from jumok.training.progress import Validation
+from jumok.training.settings import Settings
+
+SAMPLE_TOKENS = 40  # shown after each validation
+SAMPLE_PROMPT = 0.3  # of the passage that is continued
+
+
+def train_lm(
+    *texts: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[Request]
+) -> TrainingResult:
+    """Trains a language model on text files, in the run directory `out`.
+
+    Called again with the same arguments it goes on where it stopped. Further arguments: those of `recipes/request.py`.
+    """
+    return train(_LanguageModelTask(texts, valid), Path(out), request)
+
+
+class _LanguageModelTask(CorpusTask):
+    """Passages of text, the next token, bits per byte."""
+
+    name, kind, batches = "language_model", PASSAGES, TextEpochs
+
+    def config(self, settings: Settings) -> ModelConfig:
+        vocabulary = self.corpus.tokenizer.size
+        return preset_config(settings.preset, vocabulary=vocabulary, task="language_model", **settings.model)
+
+    def model(self, settings: Settings) -> LanguageModel:
+        return LanguageModel(self.config(settings))
+
+    def loss(self, model: LanguageModel, settings: Settings) -> Callable[[TextBatch], Tensor]:
+        """Each token given the true ones before it."""
+
+        def loss(batch: TextBatch) -> Tensor:
+            states = model.states(torch.from_numpy(batch.target_in)).flatten(0, 1)
+            answers = torch.from_numpy(batch.target_out).flatten()
+            return smoothed_cross_entropy(states, model.embed.tokens.weight, answers, settings.loss.smoothing)
+
+        return loss
+
+    def validate(self, model: LanguageModel, examples: int) -> Validation:
+        texts = [example.texts[0] for example in self.corpus.valid[:examples]]
+        encoded = self.corpus.tokenizer.encode(texts)
+        log_probs = [value for row in token_log_probs(model, encoded) for value in row]
+        loss = -math.fsum(log_probs) / len(log_probs)
+        size = sum(len(text.encode()) + 1 for text in texts)  # and a line end for each </s>
+        bits = -math.fsum(log_probs) / math.log(2) / size
+        metrics = {
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 700.0)),
+            "bits_per_byte": bits,
+            "samples": [self._sample(model, encoded[0])],
+        }
+        return Validation(-bits, metrics)
+
+    def _sample(self, model: LanguageModel, passage: Sequence[int]) -> dict[str, str]:
+        prompt = passage[: max(1, int(SAMPLE_PROMPT * len(passage)))][-SAMPLE_TOKENS:]
+        written = generate_ids(model, prompt, GenerationOptions(max_tokens=SAMPLE_TOKENS, temperature=0.8, top_p=0.9))
+        reference = passage[len(prompt) : len(prompt) + SAMPLE_TOKENS]
+        texts = self.corpus.tokenizer.decode([prompt, reference, written])
+        return dict(zip(("source", "reference", "output"), texts, strict=True))

@@ -1,0 +1,159 @@
+"""jumok train classifier, classify, train lm, generate, embed, and evaluate for them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import SMALL, Jumok, sentences
+
+from jumok.data.demo_reviews import demo_reviews
+
+CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
+LM = [setting for setting in SMALL if "encoder_layers" not in setting]
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """train.tsv and test.tsv."""
+    directory = tmp_path_factory.mktemp("reviews")
+    drawn = demo_reviews(count=900)
+    for name, part in (("train", drawn[:700]), ("test", drawn[700:])):
+        lines = "".join(f"{label}\t{text}\n" for label, text in part)
+        (directory / f"{name}.tsv").write_text(lines, encoding="utf-8")
+    return directory
+
+
+def train_classifier(jumok: Jumok, reviews: Path, out: Path, *options: str) -> None:
+    ended = jumok("train", "classifier", reviews / "train.tsv", "-o", out, "--steps=150", *CLASSIFIER, *options)
+    assert ended.code == 0, ended.err
+
+
+def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    ended = jumok("train", "classifier", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *CLASSIFIER)
+    assert ended.code == 0, ended.err
+    for said in ("classes: negative", "macro-F1", "accuracy", "| jumok classify -m"):
+        assert said in ended.out
+    measured = json.loads(jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--json").out)
+    assert measured["texts"] == 200
+    assert measured["accuracy"] > 0.7
+    assert sum(map(sum, measured["confusion"])) == 200
+    shown = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--plot", tmp_path / "confusion.png").out
+    assert "true \\ answer" in shown
+    assert (tmp_path / "confusion.png").stat().st_size > 1000
+    text = "The soup was wonderful."
+    label, probability, words = jumok("classify", "-m", tmp_path / "run", "--explain=2", stdin=text).out.split("\t")
+    assert label == "positive"
+    assert 0.5 < float(probability) <= 1
+    assert "wonderful." in words
+    columns = jumok("classify", "-m", tmp_path / "run", "--probabilities", stdin=f"{text}\n\n").out.splitlines()
+    assert columns[0] == "class\tnegative\tpositive"
+    assert len(columns) == 3
+    answer = json.loads(jumok("classify", "-m", tmp_path / "run", "--json", stdin=text).out)
+    assert answer["label"] == "positive"
+
+
+def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    train_classifier(jumok, reviews, tmp_path / "run")
+    ended = jumok("train", "classifier", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *CLASSIFIER)
+    assert "was finished before, at step 150" in ended.out
+    other = jumok("train", "lm", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *LM)
+    assert other.code == 2
+    assert "is a run of another task (classifier, not language_model)" in other.err
+
+
+def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    from jumok.engines.loading import load_classifier
+
+    train_classifier(jumok, reviews, tmp_path / "run")
+    classifier = load_classifier(tmp_path / "run")
+    moved_by_top, moved_by_others = [], []
+    for line in (reviews / "test.tsv").read_text(encoding="utf-8").splitlines()[:60]:
+        text = line.split("\t")[1]
+        [found] = classifier.classify([text])
+        pieces = classifier.explain(text)
+        order = sorted(range(len(pieces)), key=lambda place: -pieces[place][1])
+        for places, moved in ((order[:2], moved_by_top), (order[len(order) // 2 :][:2], moved_by_others)):
+            rest = "".join(piece for place, (piece, _) in enumerate(pieces) if place not in places)
+            [without] = classifier.classify([rest.replace("▁", " ").strip()])
+            moved.append(found.probability - without.probabilities[found.label])
+    assert np.mean(moved_by_top) > 2 * abs(np.mean(moved_by_others))
+
+
+BAD_LABELS = {
+    "one class": ("good\tx\ngood\ty\ngood\tz\n", 'every text has the label "good"'),
+    "no labels": ("x\ny\n", "has one column"),
+    "empty": ("", "no text with a label"),
+    "only empty texts": ("a\t\nb\t\n", "empty text"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LABELS)
+def test_bad_labels_are_a_clear_error(jumok: Jumok, tmp_path: Path, name: str) -> None:
+    content, said = BAD_LABELS[name]
+    (tmp_path / "a.tsv").write_text(content, encoding="utf-8")
+    ended = jumok("train", "classifier", tmp_path / "a.tsv", "-o", tmp_path / "run", "--steps=2", *CLASSIFIER)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_a_label_that_was_never_learned_is_left_out_and_named(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("positive\tfine\nmixed\tso so\nnegative\tbad\n", encoding="utf-8")
+    arguments = [reviews / "train.tsv", "-o", tmp_path / "run", "--steps=3", "--valid", valid, *CLASSIFIER]
+    ended = jumok("train", "classifier", *arguments)
+    assert ended.code == 0, ended.err
+    assert f'label "mixed" is not among those learned: {valid}:2' in ended.out
+    measured = json.loads(jumok("evaluate", "-m", tmp_path / "run", valid, "--json").out)
+    assert measured["texts"] == 2
+    assert measured["rejected"]["total"] == 1
+
+
+def test_rare_classes_are_learned_too(jumok: Jumok, tmp_path: Path) -> None:
+    rows = [f"common\tword {n % 7} here {n}\n" for n in range(380)]
+    rows += [f"rare\tbird {n % 5} here {n}\n" for n in range(20)]
+    (tmp_path / "a.tsv").write_text("".join(rows), encoding="utf-8")
+    ended = jumok("train", "classifier", tmp_path / "a.tsv", "-o", tmp_path / "run", "--steps=60", *CLASSIFIER)
+    assert "they are not balanced" in ended.out
+    answer = jumok("classify", "-m", tmp_path / "run", stdin="bird 3 here").out
+    assert answer.startswith("rare\t")
+
+
+def test_a_text_of_a_hundred_thousand_words_is_classified(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    train_classifier(jumok, reviews, tmp_path / "run")
+    long = "The soup was wonderful. " * 25_000
+    ended = jumok("classify", "-m", tmp_path / "run", stdin=long + "\n")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("positive\t")
+
+
+def test_a_language_model_is_trained_used_and_measured(jumok: Jumok, tmp_path: Path) -> None:
+    text = "".join(f"{source}\n\n" for source, _ in sentences())
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    ended = jumok("train", "lm", tmp_path / "a.txt", "-o", tmp_path / "run", "--steps=150", *LM)
+    assert ended.code == 0, ended.err
+    for said in ("passages to learn from", "bits/byte", "perplexity", "Now: jumok generate -m"):
+        assert said in ended.out
+    measured = json.loads(jumok("evaluate", "-m", tmp_path / "run", tmp_path / "a.txt", "--json").out)
+    assert measured["bits_per_byte"] < 1.0
+    assert measured["byte_perplexity"] == pytest.approx(2 ** measured["bits_per_byte"])
+    written = jumok("generate", "-m", tmp_path / "run", "--prompt=The small", "--temperature=0").out
+    assert written.startswith("The small ")
+    assert json.loads(jumok("generate", "-m", tmp_path / "run", "--json", stdin="The").out)["prompt"] == "The"
+    refused = jumok("translate", "-m", tmp_path / "run", stdin="x")
+    assert refused.code == 2
+    assert "Use: jumok generate" in refused.err
+    no_vectors = jumok("embed", "-m", tmp_path / "run", stdin="x")
+    assert (no_vectors.code, "has no encoder" in no_vectors.err) == (2, True)
+
+
+def test_vectors_of_a_translator(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    lines = "The cat sees the dog.\n\nThe cat sees the dog.\n"
+    rows = [json.loads(line) for line in jumok("embed", "-m", trained / "run", stdin=lines).out.splitlines()]
+    assert [row["text"] for row in rows] == lines.split("\n")[:-1]
+    assert rows[0]["vector"] == rows[2]["vector"]
+    assert jumok("embed", "-m", trained / "run", "-o", tmp_path / "v.npy", stdin=lines).code == 0
+    vectors = np.load(tmp_path / "v.npy")
+    assert vectors.shape == (3, 32)
+    np.testing.assert_allclose(vectors[0], rows[0]["vector"], atol=1e-5)
+    assert jumok("embed", "-m", trained / "run", "-o", tmp_path / "v.txt", stdin=lines).code == 2

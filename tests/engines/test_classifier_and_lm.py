@@ -1,0 +1,166 @@
+"""Classifiers, language models and sentence vectors at work."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jumok.bundle import Bundle, load_bundle, save_bundle
+from jumok.engines.classifier import TextClassifier, class_scores
+from jumok.engines.language_model import GenerationOptions, TextGenerator, generate_ids, token_log_probs
+from jumok.engines.loading import load, load_classifier, load_generator, load_translator
+from jumok.engines.vectors import sentence_vectors
+from jumok.errors import BundleError, ConfigError
+from jumok.model.classifier import Classifier
+from jumok.model.config import ModelConfig, preset
+from jumok.model.language_model import LanguageModel
+from jumok.model.translator import Translator
+from jumok.tokenizer import BOS, EOS, Tokenizer
+
+TEXTS = ["the cat sees the dog", "a cat", "", "the dog sees the very small bird in the tall tree", "고양이가 자요"]
+SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train([text for text in TEXTS if text] * 5, 400)
+
+
+def config(tokenizer: Tokenizer, task: str, **changes: object) -> ModelConfig:
+    layers = {"classifier": {"encoder_layers": 2}, "language_model": {"decoder_layers": 2}}.get(
+        task, {"encoder_layers": 2, "decoder_layers": 2}
+    )
+    return preset("tiny", vocabulary=tokenizer.size, task=task, **SIZES, **layers, **changes)
+
+
+@pytest.fixture(scope="module")
+def classifier(tokenizer: Tokenizer) -> TextClassifier:
+    torch.manual_seed(0)
+    model = Classifier(config(tokenizer, "classifier", classes=3, window=6, ngrams=64)).eval()
+    torch.nn.init.normal_(model.ngrams.scores)  # type: ignore[union-attr]
+    card = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
+    return TextClassifier(model, tokenizer, card, Path("model"))
+
+
+@pytest.fixture(scope="module")
+def generator(tokenizer: Tokenizer) -> TextGenerator:
+    torch.manual_seed(0)
+    return TextGenerator(LanguageModel(config(tokenizer, "language_model")).eval(), tokenizer, {}, Path("model"))
+
+
+def saved(tmp_path: Path, model: torch.nn.Module, tokenizer: Tokenizer, card: dict[str, object]) -> Bundle:
+    weights = {name: weight.detach().numpy() for name, weight in model.state_dict().items()}
+    values = model.config.to_dict()  # type: ignore[union-attr, operator]
+    save_bundle(tmp_path / "model", config=values, weights=weights, tokenizer=tokenizer.to_bytes(), card=card)
+    return load_bundle(tmp_path / "model")
+
+
+def test_classes_do_not_depend_on_the_neighbours(classifier: TextClassifier) -> None:
+    together = classifier.scores(TEXTS)
+    alone = np.concatenate([classifier.scores([text]) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_probabilities_sum_to_one_and_the_label_is_the_largest(classifier: TextClassifier) -> None:
+    for found in classifier.classify(TEXTS):
+        assert sum(found.probabilities.values()) == pytest.approx(1)
+        assert found.probability == max(found.probabilities.values()) == found.probabilities[found.label]
+
+
+def test_a_very_long_text_is_read_to_its_end(classifier: TextClassifier) -> None:
+    long = "the cat sees the dog " * 4000
+    one, other = classifier.scores([long + "a", long + "very small"])
+    assert np.isfinite(one).all()
+    assert not np.array_equal(one, other)
+
+
+def test_an_explanation_names_every_piece(classifier: TextClassifier) -> None:
+    text = TEXTS[3]
+    found = classifier.explain(text)
+    assert "".join(piece for piece, _ in found).replace("▁", " ").strip() == text
+    assert any(worth for _, worth in found)
+    other = classifier.explain(text, "a")
+    assert {label: classifier.explain(text, label) == other for label in ("a", "b")} == {"a": True, "b": False}
+
+
+def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, tokenizer: Tokenizer) -> None:
+    model = Classifier(config(tokenizer, "classifier", classes=2)).train()
+    class_scores(model, tokenizer.encode(["cat " * 2000]))
+    assert model.training
+    model(torch.tensor([[5] * 1500])).sum().backward()  # the table of positions that grew meanwhile can be used
+
+
+def test_each_task_loads_as_what_it_is(
+    tmp_path: Path, classifier: TextClassifier, generator: TextGenerator, tokenizer: Tokenizer
+) -> None:
+    saved(tmp_path / "c", classifier.model, tokenizer, classifier.card)
+    saved(tmp_path / "g", generator.model, tokenizer, {})
+    again = load(tmp_path / "c" / "model")
+    assert isinstance(again, TextClassifier)
+    np.testing.assert_array_equal(again.scores(TEXTS), classifier.scores(TEXTS))
+    assert again.temperature == 2.0
+    assert isinstance(load_generator(tmp_path / "g" / "model"), TextGenerator)
+    with pytest.raises(BundleError, match=r"is a classifier, not a translator\. Use: jumok classify"):
+        load_translator(tmp_path / "c" / "model")
+    with pytest.raises(BundleError, match=r"is a language model, not a classifier\. Use: jumok generate"):
+        load_classifier(tmp_path / "g" / "model")
+
+
+def test_a_card_that_does_not_fit_its_classifier_is_refused(
+    tmp_path: Path, classifier: TextClassifier, tokenizer: Tokenizer
+) -> None:
+    saved(tmp_path, classifier.model, tokenizer, {"classes": {"a": 1}})
+    with pytest.raises(BundleError, match="its card names 1 classes"):
+        load(tmp_path / "model")
+
+
+def test_log_probabilities_are_the_models_own(generator: TextGenerator) -> None:
+    encoded = generator.tokenizer.encode(TEXTS)
+    for ids, row in zip(encoded, token_log_probs(generator.model, encoded), strict=True):
+        logits = generator.model(torch.tensor([[BOS, *ids]]))[0].detach().log_softmax(-1)
+        expected = [float(logits[place, token]) for place, token in enumerate([*ids, EOS])]
+        np.testing.assert_allclose(row, expected, atol=1e-4)
+
+
+def test_the_most_probable_token_follows(generator: TextGenerator) -> None:
+    [prompt] = generator.tokenizer.encode(["the cat"])
+    written = generate_ids(generator.model, prompt, GenerationOptions(max_tokens=5, temperature=0))
+    expected = list(prompt)
+    for _ in range(5):
+        scores = generator.model(torch.tensor([[BOS, *expected]]))[0, -1].clone()
+        scores[[0, 1, BOS]] = -torch.inf  # never written
+        token = int(scores.argmax())
+        if token == EOS:
+            break
+        expected.append(token)
+    assert written == expected[len(prompt) :]
+
+
+@pytest.mark.parametrize("prompt", ["", "the cat", "고양"])
+def test_what_is_heard_is_what_is_returned(generator: TextGenerator, prompt: str) -> None:
+    parts: list[str] = []
+    text = generator.generate(prompt, heard=parts.append, max_tokens=30, seed=3)
+    assert "".join(parts) == text
+    assert text == generator.generate(prompt, max_tokens=30, seed=3)
+    assert len({generator.generate(prompt, max_tokens=30, seed=seed) for seed in range(5)}) > 1
+
+
+def test_generation_that_makes_no_sense_is_refused(generator: TextGenerator) -> None:
+    with pytest.raises(ConfigError, match="max_tokens"):
+        generator.generate("x", max_tokens=0)
+    with pytest.raises(ConfigError, match="top_p"):
+        generator.generate("x", top_p=0.0)
+
+
+def test_vectors_have_length_one_and_do_not_depend_on_the_neighbours(
+    classifier: TextClassifier, tokenizer: Tokenizer
+) -> None:
+    torch.manual_seed(1)
+    translator = Translator(config(tokenizer, "translator")).eval()
+    for model in (translator, classifier.model):
+        together = sentence_vectors(model, tokenizer, TEXTS)
+        alone = np.concatenate([sentence_vectors(model, tokenizer, [text]) for text in TEXTS])
+        np.testing.assert_allclose(together, alone, atol=1e-5)
+        lengths = np.linalg.norm(together, axis=1)
+        assert lengths.tolist() == pytest.approx([1, 1, 0, 1, 1])  # an empty text has no direction
