@@ -53,7 +53,7 @@ def run_plain(data: list[Path], size: str, steps: int, store: Path) -> dict[str,
     model = plain_model(size, corpus.tokenizer.size).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     tokens, started = 0, 0.0
-    for number, batch in enumerate(epochs.batches(0, 0)):
+    for number, batch in enumerate(epochs.batches(0, range(epochs.size(0)))):
         if number == 2:  # the first two warm up
             tokens, started = 0, time.perf_counter()
         if number == steps + 2:

@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SMALL = (
-    "--steps 5 --set model.d_model=16 --set model.heads=2 --set model.encoder_layers=1 --set model.decoder_layers=1 "
-    "--set model.d_ff=32 --quiet"
-)
+SMALL = "--steps 5 --set model.d_model=16 --set model.heads=2 --set model.d_ff=32 --quiet"
 NOT_RUN_HERE = ("make demo", "make test", 'pip install "jumok[train]"')  # this test runs inside of `make test`
 
 
@@ -39,6 +36,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("a.ko", [f"사과가 {number}개 있어요." for number in range(60)]),
     ):
         (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    words = {"+": "good", "-": "bad"}
+    reviews = [f"{label}\tIt was {word} {number}." for number in range(30) for label, word in words.items()]
+    (directory / "reviews.tsv").write_text("".join(f"{line}\n" for line in reviews), encoding="utf-8")
+    (directory / "text.txt").write_text("Once upon a time there was a cat.\n\n" * 20 + "It slept.\n", encoding="utf-8")
     (directory / "bin").mkdir()
     jumok = directory / "bin" / "jumok"
     jumok.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m jumok "$@"\n', encoding="utf-8")

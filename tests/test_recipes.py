@@ -47,7 +47,7 @@ def write_task(directory: Path, count: int, answer: Callable[[str], str]) -> tup
 @pytest.mark.parametrize("answer", [str, lambda line: line[::-1]], ids=["copy", "reverse"])
 def test_it_learns_random_sequences_perfectly(tmp_path: Path, answer: Callable[[str], str]) -> None:
     corpus = write_task(tmp_path, 4000, answer)
-    train_translator(*corpus, out=tmp_path / "run", steps=1000, settings=SMALL)
+    train_translator(*corpus, out=tmp_path / "run", steps=1300, settings=SMALL)
     known = set(sequences(4000, seed=0))
     unseen = [line for line in sequences(400, seed=1) if line not in known][:200]
     assert len(unseen) == 200

@@ -36,14 +36,14 @@ def test_pain_1_dependency_rot_a_missing_extra_is_named(
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
     monkeypatch.setattr("jumok.engines.loading._torch_engine", missing)
-    ended = jumok("translate", "-m", trained / "run", stdin=SENTENCE)
+    ended = jumok("translate", "-m", trained / "run", "--engine=torch", stdin=SENTENCE)
     assert ended.code == 2
     assert 'pip install "jumok[train]"' in ended.err
 
 
 def test_pain_2_no_file_of_a_model_is_a_pickle(trained: Path) -> None:
     names = {path.suffix for path in (trained / "run").rglob("*") if path.is_file()}
-    assert names <= {".json", ".jsonl", ".safetensors", ".model", ".ids", ".lengths", ""}
+    assert names <= {".json", ".jsonl", ".safetensors", ".model", ".bin", ".txt", ".ids", ".lengths", ""}
     for path in (trained / "run").rglob("*"):
         if path.is_file():
             assert not path.read_bytes().startswith((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK"))

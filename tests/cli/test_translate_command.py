@@ -112,7 +112,7 @@ def test_an_unwritable_out_is_a_clear_error(jumok: Jumok, trained: Path, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engine", "ctranslate2"], "ctranslate2"),
+        (["--engine", "torch", "--fast"], "--fast is for CTranslate2"),
         (["--engine", "torhc"], 'Did you mean "torch"?'),
         (["--beam", "2", "--n-best", "3"], "n_best is 3"),
         (["--beam", "0"], "beam is 0"),

@@ -94,13 +94,15 @@ def background_threads() -> int:
 @pytest.mark.parametrize("start", [0, 3])
 @pytest.mark.parametrize("prefetch", [1, 4])
 def test_the_background_keeps_the_order(plan: BatchPlan, start: int, prefetch: int) -> None:
-    made = list(load_batches(plan, lambda number, indices: (number, indices.tolist()), start, prefetch))
+    made = list(
+        load_batches(plan, lambda number, indices: (number, indices.tolist()), range(start, len(plan)), prefetch)
+    )
     assert made == [(number, plan[number].tolist()) for number in range(start, len(plan))]
     assert background_threads() == 0
 
 
-def test_starting_at_the_end_gives_nothing(plan: BatchPlan) -> None:
-    assert list(load_batches(plan, lambda number, _: number, len(plan))) == []
+def test_asking_for_none_gives_nothing(plan: BatchPlan) -> None:
+    assert list(load_batches(plan, lambda number, _: number, [])) == []
 
 
 def test_an_error_in_the_background_reaches_whoever_waits(plan: BatchPlan) -> None:
@@ -109,7 +111,7 @@ def test_an_error_in_the_background_reaches_whoever_waits(plan: BatchPlan) -> No
             raise ValueError("batch 2 is unreadable")
         return number
 
-    batches = load_batches(plan, failing)
+    batches = load_batches(plan, failing, range(len(plan)))
     assert [next(batches), next(batches)] == [0, 1]
     with pytest.raises(ValueError, match="batch 2 is unreadable"):
         next(batches)
@@ -118,7 +120,7 @@ def test_an_error_in_the_background_reaches_whoever_waits(plan: BatchPlan) -> No
 
 def test_leaving_early_ends_the_thread_and_it_never_runs_far_ahead(plan: BatchPlan) -> None:
     asked: list[int] = []
-    batches = load_batches(plan, lambda number, _: asked.append(number) or number, prefetch=2)
+    batches = load_batches(plan, lambda number, _: asked.append(number) or number, range(len(plan)), prefetch=2)
     assert next(batches) == 0
     time.sleep(0.05)
     batches.close()  # type: ignore[attr-defined]

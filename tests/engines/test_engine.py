@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.engines.engine import ROOM, DecodingOptions, Sampling, SearchOptions, longest_output, sorted_batches
+from jumok.engines.engine import (
+    LIMIT_STEP,
+    ROOM,
+    DecodingOptions,
+    Sampling,
+    SearchOptions,
+    longest_output,
+    sorted_batches,
+)
 from jumok.errors import ConfigError
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -71,7 +79,7 @@ def test_an_output_has_room_but_an_end(source: int, prefix: int, ratio: float, l
     limit = longest_output(source, prefix, SearchOptions(max_ratio=ratio), longest)
     if longest is None:
         assert limit >= prefix + ROOM
-        assert limit <= max(prefix, ratio * source + 1) + ROOM
+        assert limit <= max(prefix, ratio * (source + LIMIT_STEP - 1) + 1) + ROOM
     else:
         assert limit <= longest
 

@@ -151,7 +151,7 @@ def test_prefixes_and_bias(engine: TorchEngine, sources: list[list[int]]) -> Non
 
 def test_no_repeat_and_length_limit(untrained: TorchEngine) -> None:
     [[loop]] = untrained.generate([[270, 271]], SearchOptions(max_ratio=1), bias={299: 100.0})
-    assert loop.ids == [299] * 34
+    assert loop.ids == [299] * 48
     assert not loop.finished
     [[varied]] = untrained.generate([[270, 271]], SearchOptions(max_ratio=1, no_repeat_ngram=1), bias={299: 100.0})
     assert len(set(varied.ids)) == len(varied.ids)

@@ -55,7 +55,7 @@ def test_what_is_given_stays_as_it_is() -> None:
         stop__steps=777, schedule__name="cosine", schedule__warmup=3, validate__every=5, checkpoint__every=9
     )
     assert chosen(given_settings, Costs(0.1, 1.0)) == given_settings
-    sizes = choose_sizes(settings_with(preset="base", batch__tokens=123, optimizer__lr=0.5), 10**6)
+    sizes = choose_sizes(settings_with(preset="base", batch__tokens=123, batch__accumulate=2, optimizer__lr=0.5), 10**6)
     assert sizes == []
 
 

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,9 @@ def test_accumulated_batches_give_the_update_of_one_large_batch(tmp_path: Path) 
         def size(self, epoch: int) -> int:
             return 1
 
-        def batches(self, epoch: int, start: int) -> Any:
-            rows = torch.cat([batch.inputs for batch in super().batches(epoch, 0)])
-            return iter([ToyBatch(rows)][start:])
+        def batches(self, epoch: int, places: Sequence[int]) -> Any:
+            rows = torch.cat([batch.inputs for batch in super().batches(epoch, range(BATCHES))])
+            return iter([ToyBatch(rows) for _ in places])
 
     def without_dropout(model: ToyModel, batch: ToyBatch) -> Tensor:
         model.dropout.rate = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,13 @@ class ToyEpochs:
     def digest(self, epoch: int) -> str:
         return f"{self.seed}-{epoch}"
 
-    def batches(self, epoch: int, start: int) -> Iterator[ToyBatch]:
-        for number in range(start, BATCHES):
+    def batches(self, epoch: int, places: Sequence[int]) -> Iterator[ToyBatch]:
+        for number in places:
             draw = np.random.default_rng((self.seed, epoch, number))
             yield ToyBatch(torch.from_numpy(draw.normal(size=(number + 2, WIDTH)).astype(np.float32)))
 
     def largest(self) -> ToyBatch:
-        return list(self.batches(0, 0))[-1]
+        return list(self.batches(0, range(BATCHES)))[-1]
 
 
 class ToyModel(nn.Module):
@@ -125,7 +125,7 @@ class Toy:
         return [entry for entry in entries if entry["event"] != "checkpoint"]
 
     def _stop(self) -> bool:
-        return self.stop_after is not None and self.trainer.progress.step >= self.stop_after
+        return self.stop_after is not None and self.trainer.progress.step + 1 >= self.stop_after
 
     def _validate(self) -> Validation:
         torch.manual_seed(99)  # a validation that disturbs the random numbers must not matter

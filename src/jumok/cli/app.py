@@ -22,6 +22,7 @@ from jumok.cli.classify import classify
 from jumok.cli.demo import demo
 from jumok.cli.embed import embed
 from jumok.cli.evaluate import evaluate
+from jumok.cli.export import export
 from jumok.cli.generate import generate
 from jumok.cli.info import info
 from jumok.cli.options import ValidFiles, say
@@ -72,6 +73,7 @@ app.command("embed", epilog="Example: jumok embed -m run sentences.txt -o vector
 app.command("score", epilog="Example: jumok score -m run a.en a.ko > scores.tsv")(score)
 app.command("evaluate", epilog="Example: jumok evaluate -m run test.en test.ko")(evaluate)
 app.command("check", cls=ValidFiles, epilog="Example: jumok check a.en a.ko")(check)
+app.command("export", epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")(export)
 app.command("info", epilog="Example: jumok info -m run")(info)
 
 

@@ -129,6 +129,8 @@ def describe_warning(event: Event) -> str | None:
         return f"a checkpoint cannot be used and is passed over: {event['path']}: {event['reason']}"
     if event["event"] == "memory":
         return f"memory was not enough: from step {event['step'] + 1:,} on, batches go in {event['pieces']} parts"
+    if event["event"] == "finished" and "not_exported" in event:
+        return f"the model is not exported to CTranslate2: {event['not_exported']}"
     if event["event"] == "resumed" and event["changed"]:
         changes = ", ".join(f"{name} {old} → {new}" for name, (old, new) in event["changed"].items())
         return f"the result will not be the same bits as without the stop: {changes}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jumok.cli.options import Json, Source, Target, Valid, valid_files
+from jumok.cli.options import Json, Source, Target, Valid, print_json, valid_files
 from jumok.cli.training import (
     Assignments,
     Command,
@@ -19,6 +19,7 @@ from jumok.cli.training import (
     Out,
     Preset,
     PrintConfig,
+    Processes,
     Quiet,
     Seed,
     Steps,
@@ -47,6 +48,7 @@ def train_translator_command(
     fresh: Fresh = False,
     continue_with_changes: ContinueWithChanges = False,
     print_config: PrintConfig = False,
+    processes: Processes = 1,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -73,6 +75,7 @@ def train_translator_command(
             continue_with_changes,
             quiet,
             as_json,
+            processes,
         ),
         print_config=print_config,
     )
@@ -95,6 +98,10 @@ def train_classifier_command(
     fresh: Fresh = False,
     continue_with_changes: ContinueWithChanges = False,
     print_config: PrintConfig = False,
+    processes: Processes = 1,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Say what TF-IDF with logistic regression reaches (needs scikit-learn).")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -102,12 +109,41 @@ def train_classifier_command(
 
     The same command again goes on where it stopped. RUN/model is the best model so far: jumok classify -m RUN
     """
+    if baseline:
+        from jumok.recipes.baseline import require_scikit_learn
+
+        require_scikit_learn()
     lengths = {"minutes": minutes, "steps": steps, "epochs": epochs}
     settings = resolve_settings(config, {"preset": preset, "seed": seed}, lengths, assignments)
     run_training(
-        Command("train_classifier", tuple(data), valid, out, settings, fresh, continue_with_changes, quiet, as_json),
+        Command(
+            "train_classifier",
+            tuple(data),
+            valid,
+            out,
+            settings,
+            fresh,
+            continue_with_changes,
+            quiet,
+            as_json,
+            processes,
+        ),
         print_config=print_config,
     )
+    if baseline and not print_config:
+        _say_baseline(data, valid, settings.seed, as_json)
+
+
+def _say_baseline(data: list[Path], valid: list[Path] | None, seed: int, as_json: bool) -> None:
+    from jumok.cli.metrics import named_metrics
+    from jumok.recipes.baseline import baseline_scores
+
+    scores = baseline_scores(list(data), valid, seed)
+    if as_json:
+        print_json({"event": "baseline", **scores})
+    else:
+        shown = "  ".join(f"{name} {value}" for name, value in named_metrics(scores).items())
+        print(f"For comparison, TF-IDF + logistic regression on the same texts: {shown}")
 
 
 def train_lm_command(
@@ -124,6 +160,7 @@ def train_lm_command(
     fresh: Fresh = False,
     continue_with_changes: ContinueWithChanges = False,
     print_config: PrintConfig = False,
+    processes: Processes = 1,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -134,6 +171,8 @@ def train_lm_command(
     lengths = {"minutes": minutes, "steps": steps, "epochs": epochs}
     settings = resolve_settings(config, {"preset": preset, "seed": seed}, lengths, assignments)
     run_training(
-        Command("train_lm", tuple(texts), valid, out, settings, fresh, continue_with_changes, quiet, as_json),
+        Command(
+            "train_lm", tuple(texts), valid, out, settings, fresh, continue_with_changes, quiet, as_json, processes
+        ),
         print_config=print_config,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jumok.cli.options import say
+from jumok.cli.processes import is_follower, processes_started
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ ContinueWithChanges = Annotated[
 PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Show all settings and why, as TOML for --config; do not train.")
 ]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes", metavar="N", help="Train with N processes on this machine, each with its share of cores."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what must be said.")]
 
 
@@ -67,6 +74,7 @@ class Command:
     continue_with_changes: bool
     quiet: bool
     as_json: bool
+    processes: int = 1
 
     def arguments(self) -> dict[str, Any]:
         """What the recipe is given beside its files."""
@@ -75,13 +83,20 @@ class Command:
 
 def run_training(command: Command, *, print_config: bool) -> None:
     """Trains, shows it, and says how it ended and what to do next."""
-    from jumok.cli.panel import watching
 
     if print_config:
         print(planned_settings(command))
         return
+    with processes_started(command.processes):
+        _train_and_tell(command)
+
+
+def _train_and_tell(command: Command) -> None:
+    from jumok.cli.panel import watching
+
     title = f"jumok {shlex.join(sys.argv[1:3])} → {command.out}"
-    with watching(title, quiet=command.quiet, as_json=command.as_json) as watcher:
+    quiet = command.quiet or is_follower()
+    with watching(title, quiet=quiet, as_json=command.as_json and not is_follower()) as watcher:
         code, result = train_watched(
             watcher,
             command.recipe,
@@ -91,12 +106,14 @@ def run_training(command: Command, *, print_config: bool) -> None:
             fresh=command.fresh,
             continue_with_changes=command.continue_with_changes,
         )
+    if result is None and is_follower():
+        raise typer.Exit(code)
     if result is None:
         again = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         where = f" at step {watcher.status.step:,}" if watcher.status.step else ""
         say(f"Stopped{where}; everything so far is saved. Go on with the same command:\n  jumok {again}")
         raise typer.Exit(code)
-    if not command.quiet and not command.as_json:
+    if not quiet and not command.as_json:
         say_what_next(command, result, watcher)
 
 

@@ -33,6 +33,9 @@ def translate(
     ] = None,
     n_best: Annotated[int, typer.Option(metavar="N", help="So many translations of each line, in columns.")] = 1,
     engine: Annotated[str, typer.Option(metavar="auto|torch|ctranslate2", help="What runs the model.")] = "auto",
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Weigh only likely pieces: quicker; neighbours may influence the output.")
+    ] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Add a column: the score of each translation.")] = False,
     alignment: Annotated[
         bool, typer.Option("--alignment", help="Add a column: which word comes from which, as 0-0 1-2.")
@@ -73,7 +76,7 @@ def translate(
         alignment=alignment,
         sampling=_sampling(temperature, top_k, top_p, seed),
     )
-    translator = load_translator(model, engine)
+    translator = load_translator(model, engine, fast=fast)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
     notes = _Notes()

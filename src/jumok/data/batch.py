@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -118,9 +118,9 @@ _END = object()
 
 
 def load_batches(
-    plan: BatchPlan, collate: Callable[[int, Indices], Any], start: int = 0, prefetch: int = 4
+    plan: BatchPlan, collate: Callable[[int, Indices], Any], numbers: Sequence[int], prefetch: int = 4
 ) -> Iterator[Any]:
-    """The batches of a plan from number `start` on, each made by `collate(number, examples)` in a background thread."""
+    """Batches of a plan by their numbers, each made by `collate(number, examples)` in a background thread."""
     ready: queue.Queue[Any] = queue.Queue(prefetch)
     abandoned = threading.Event()
 
@@ -135,7 +135,7 @@ def load_batches(
 
     def work() -> None:
         try:
-            for number in range(start, len(plan)):
+            for number in numbers:
                 if not put(collate(number, plan[number])):
                     return
             put(_END)

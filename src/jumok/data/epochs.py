@@ -45,9 +45,9 @@ class CorpusEpochs(ABC):
         """A fingerprint of the data and its order."""
         return f"{self.corpus.facts['fingerprint']}:{self._plan(epoch).digest()}"
 
-    def batches(self, epoch: int, start: int) -> Iterator[Any]:
-        """The batches of that epoch from `start` on, made in the background."""
-        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), start)
+    def batches(self, epoch: int, places: Sequence[int]) -> Iterator[Any]:
+        """The batches of that epoch at these places, made in the background."""
+        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), places)
 
     def largest(self) -> Any:
         """The batch with the most cells: of those with the most padded tokens, any."""

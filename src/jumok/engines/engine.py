@@ -19,6 +19,7 @@ from jumok.search.hypothesis import Hypothesis
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
+LIMIT_STEP = 16  # source lengths up to the next multiple share a limit
 ROOM = 32  # tokens an output may have beyond its share of the source: a short word can need a long phrase
 SHORTEST_COUNTED = 8  # every row also carries a score for each word of the vocabulary, however short its source is
 
@@ -133,7 +134,11 @@ class TokenEngine(Protocol):
 
 
 def longest_output(source: int, prefix: int, options: SearchOptions, longest: int | None) -> int:
-    """The most tokens an output may have, for so many tokens of source and of forced prefix."""
+    """The most tokens an output may have, for so many tokens of source and of forced prefix.
+
+    Sources of about the same length have the same limit, so that an engine that knows one limit can take them at once.
+    """
+    source = -(-source // LIMIT_STEP) * LIMIT_STEP
     limit = max(math.ceil(options.max_ratio * source), prefix) + ROOM
     return limit if longest is None else min(limit, longest)
 

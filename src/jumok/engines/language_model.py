@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from jumok.bundle import Bundle
 from jumok.engines.engine import Sampling, sorted_batches
-from jumok.engines.torch_models import Ids, device_of, load_model, log_probs_of, padded, undisturbed
+from jumok.engines.torch_models import Ids, device_of, load_model, log_probs_of, next_log_probs, padded, undisturbed
 from jumok.errors import require_at_least
 from jumok.model.cache import DecoderCache
 from jumok.model.language_model import LanguageModel
@@ -70,7 +69,7 @@ def generate_ids(
             heard(int(ids))
         position += 1
         states, cache = model.decode(ids, cache)
-        return torch.log_softmax(model.logits(states[:, -1]).float(), 1), cache
+        return next_log_probs(model, states[:, -1]), cache
 
     limit = len(prompt) + options.max_tokens
     with undisturbed(model, limit + 1):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jumok.engines.classifier import TextClassifier
     from jumok.engines.language_model import TextGenerator
 
-ENGINES = ("torch",)
+ENGINES = ("torch", "ctranslate2")
 # What a model of each task is used with.
 COMMANDS = {"translator": "jumok translate", "classifier": "jumok classify", "language_model": "jumok generate"}
 
@@ -33,15 +33,19 @@ def load(path: str | Path, engine: str = "auto") -> Any:
         return _classifier(bundle, tokenizer)
     if task == "language_model":
         return _generator(bundle, tokenizer)
-    return TextTranslator(_torch_engine(bundle), tokenizer, bundle.card)
+    return TextTranslator(_token_engine(bundle, tokenizer, engine), tokenizer, bundle.card)
 
 
-def load_translator(path: str | Path, engine: str = "auto") -> TextTranslator:
-    """The translator in a directory; another model is an error that says what to use it with."""
+def load_translator(path: str | Path, engine: str = "auto", *, fast: bool = False) -> TextTranslator:
+    """The translator in a directory; another model is an error that says what to use it with.
+
+    `fast` weighs only the pieces on a shortlist (CTranslate2 only): quicker, but neighbours may influence the output.
+    """
     _require_engine(engine)
     bundle = _bundle_of(path, "translator")
     tokenizer = _tokenizer(bundle)
-    return TextTranslator(_torch_engine(bundle), tokenizer, bundle.card)
+    chosen = "ctranslate2" if fast and engine == "auto" else engine
+    return TextTranslator(_token_engine(bundle, tokenizer, chosen, fast=fast), tokenizer, bundle.card)
 
 
 def load_classifier(path: str | Path) -> TextClassifier:
@@ -78,6 +82,25 @@ def _tokenizer(bundle: Bundle) -> Tokenizer:
             "they were not trained together. Copy the whole model directory again, or train it again."
         )
     return tokenizer
+
+
+def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bool = False) -> TokenEngine:
+    """CTranslate2 where the model was exported, unless PyTorch is asked for."""
+    if engine == "torch" and fast:
+        raise ConfigError("--fast is for CTranslate2; leave out --engine torch.")
+    if engine == "torch":
+        return _torch_engine(bundle)
+    from jumok.engines.ct2 import Ctranslate2Engine, exported_model
+
+    directory = exported_model(bundle)
+    if directory is not None:
+        return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), fast=fast)
+    if engine == "ctranslate2":
+        raise BundleError(
+            f"{bundle.path}: is not exported to CTranslate2, or was trained on since. "
+            f"First: jumok export -m {bundle.path} --to ctranslate2"
+        )
+    return _torch_engine(bundle)
 
 
 def _torch_engine(bundle: Bundle) -> TokenEngine:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from jumok.bundle import Bundle
 from jumok.engines.engine import Matrix, SearchOptions, longest_output, sorted_batches
-from jumok.engines.torch_models import Ids, device_of, load_model, log_probs_of, padded, undisturbed
+from jumok.engines.torch_models import Ids, device_of, load_model, log_probs_of, next_log_probs, padded, undisturbed
 from jumok.errors import InputError
 from jumok.model.attention import attention_weights
 from jumok.model.cache import DecoderCache
@@ -142,7 +142,7 @@ class TorchEngine:
 
     def _step(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         states, cache = self.model.decode(ids, cache)
-        return torch.log_softmax(self.model.logits(states[:, -1]).float(), 1), cache
+        return next_log_probs(self.model, states[:, -1]), cache
 
     @contextmanager
     def _forced(self, sources: Ids, targets: Ids) -> Iterator[Iterator[tuple[list[int], Tensor, Tensor]]]:

@@ -16,8 +16,9 @@ from torch.nn.utils.rnn import pad_sequence
 from jumok.bundle import CONFIG, WEIGHTS, Bundle
 from jumok.errors import BundleError, ConfigError
 from jumok.model.config import ModelConfig
-from jumok.tokenizer import PAD
+from jumok.tokenizer import BOS, PAD, UNK
 
+NEVER_WRITTEN = [PAD, UNK, BOS]  # bytes spell whatever has no piece
 LOGIT_ROWS = 512  # positions whose V logits exist at the same time
 
 Ids = Sequence[Sequence[int]]
@@ -66,9 +67,15 @@ def log_probs_of(model: Any, states: Tensor, wanted: Tensor) -> Tensor:
     found = torch.empty(len(wanted), device=states.device)
     for start in range(0, len(wanted), LOGIT_ROWS):
         some = slice(start, start + LOGIT_ROWS)
-        log_probs = torch.log_softmax(model.logits(states[some]).float(), 1)
-        found[some] = log_probs.gather(1, wanted[some, None])[:, 0]
+        found[some] = next_log_probs(model, states[some]).gather(1, wanted[some, None])[:, 0]
     return found
+
+
+def next_log_probs(model: Any, states: Tensor) -> Tensor:
+    """The log-probability [N, V] of every token behind the states [N, D]; what is never written has none."""
+    logits = model.logits(states).float()
+    logits[:, NEVER_WRITTEN] = -torch.inf
+    return torch.log_softmax(logits, 1)
 
 
 def device_of(model: Any) -> torch.device:

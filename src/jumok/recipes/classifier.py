@@ -112,4 +112,5 @@ def naive_bayes(corpus: Corpus, places: int) -> Tensor:
 
 
 def _all_texts(corpus: Corpus) -> Iterator[LabelledBatch]:
-    return LabelledEpochs(corpus, tokens=1 << 16, seed=0).batches(0, 0)
+    epochs = LabelledEpochs(corpus, tokens=1 << 16, seed=0)
+    return epochs.batches(0, range(epochs.size(0)))

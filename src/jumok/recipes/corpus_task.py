@@ -56,6 +56,11 @@ class CorpusTask(ABC):
         """Nothing beside what the card says of every model."""
         return {}
 
+    def finish(self, model: Path) -> Mapping[str, Any] | None:
+        """Nothing."""
+        del model
+        return None
+
     def epochs(self, settings: Settings) -> CorpusEpochs:
         """The batches to learn from."""
         if settings.batch.tokens is None:

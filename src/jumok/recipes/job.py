@@ -35,6 +35,7 @@ from jumok.training.auto import (
     forecast,
     measure_step,
 )
+from jumok.training.distributed import World, join_world
 from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
@@ -60,18 +61,28 @@ class TrainingResult:
 def train(task: Task, out: Path, request: Request) -> TrainingResult:
     """Trains in the run directory `out`, from wherever it stands to the end."""
     asked = asked_settings(request, task.name)
-    watch: Watch = request.get("watch", _ignore)
     keep_freed_memory()
-    with RunDirectory.open(out, task.name) as run:
-        if request.get("fresh"):
+    with join_world() as world, _run_directory(out, task.name, world) as run:
+        if request.get("fresh") and world.rank == 0:
             run.clear()
-        job = _Job(task, run, asked, watch, request.get("continue_with_changes", False))
+        world.wait()
+        watch: Watch = request.get("watch", _ignore) if world.rank == 0 else _ignore
+        job = _Job(task, run, asked, watch, request.get("continue_with_changes", False), world)
         finished = already_finished(run.path, job.settings)
         if finished is not None:
             watch({"event": "already_done", "step": finished["step"]})
             return TrainingResult(run.path, run.model, finished["step"], finished["best_score"])
         progress = job.trainer(request.get("stop_requested", lambda: False)).train()
+        if world.rank == 0 and (said := task.finish(run.model)):
+            watch({"event": "finished", **said})
         return TrainingResult(run.path, run.model, progress.step, progress.best_score)
+
+
+def _run_directory(out: Path, task: str, world: World) -> RunDirectory:
+    """Opened by the first process alone; the others come after it."""
+    run = RunDirectory.open(out, task) if world.rank == 0 else None
+    world.wait()
+    return run or RunDirectory.follow(out, task)
 
 
 def _ignore(_event: Event) -> None:
@@ -82,21 +93,28 @@ class _Job:
     """What was asked for, resolved to numbers once and kept in run.json, and the trainer made of it."""
 
     def __init__(
-        self, task: Task, run: RunDirectory, asked: Settings, watch: Watch, continue_with_changes: bool
+        self, task: Task, run: RunDirectory, asked: Settings, watch: Watch, continue_with_changes: bool, world: World
     ) -> None:
         self.began = time.perf_counter()
-        self.task, self.run, self.asked, self.watch = task, run, asked, watch
+        self.task, self.run, self.asked, self.watch, self.world = task, run, asked, watch, world
         self.changes_allowed = continue_with_changes
         self.before = run.read()
         if self.before is not None:
             require = require_same_data_settings if continue_with_changes else require_same
             require(run.path, self.before["asked"], asked)
         self.keeps_vocabulary = bool(self.before and self.before["keeps_vocabulary"])
-        self.facts = self._prepare()
+        if world.rank == 0:
+            self.facts = self._prepare()
+        world.wait()
+        if world.rank > 0:  # what the first one made is there now
+            self.facts = self._prepare()
         watch({"event": "corpus", **self.facts})
         unchanged = self.before is not None and self.before["asked"] == asked.to_dict()
         self.settings = Settings.from_dict(self.before["settings"]) if self.before and unchanged else self._resolve()
-        self._write_record()
+        self.settings = Settings.from_dict(world.from_first(self.settings.to_dict()))
+        if world.rank == 0:
+            self._write_record()
+        world.wait()
         watch({"event": "settings", "settings": self.settings.to_dict()})
 
     def _prepare(self) -> dict[str, Any]:
@@ -121,7 +139,7 @@ class _Job:
         options = TrainingOptions(
             seed=settings.seed,
             steps=steps,
-            accumulate=settings.batch.accumulate,
+            accumulate=_filled(settings.batch.accumulate),
             clip=settings.optimizer.clip,
             log_every=settings.log.every,
             validate_every=_filled(settings.validation.every),
@@ -142,6 +160,7 @@ class _Job:
             run=self.run,
             watch=self.watch,
             stop_requested=stop_requested,
+            world=self.world,
         )
 
     def _resolve(self) -> Settings:
@@ -150,13 +169,13 @@ class _Job:
         asked = self.asked
         if self.before and asked.preset == "auto":  # whatever the corpus has become, the model is there
             asked = asked.changed({"preset": self.before["settings"]["preset"]})
-        choices = choose_sizes(asked, tokens)
+        choices = choose_sizes(asked, tokens, self.world.size)
         settings = asked.changed({choice.name: choice.value for choice in choices})
         if self.before:
             old = Settings.from_dict(self.before["settings"])
             require_same_sizes(self.run.path, self.task.config(old), self.task.config(settings))
         costs = self._measure(settings)
-        steps_per_epoch = -(-self.task.epochs(settings).size(0) // settings.batch.accumulate)
+        steps_per_epoch = -(-self.task.epochs(settings).size(0) // _filled(settings.batch.accumulate))
         length = choose_length(settings, steps_per_epoch, tokens, costs)
         settings = settings.changed({choice.name: choice.value for choice in length})
         plan = [asdict(choice) for choice in choices + length]
@@ -179,15 +198,19 @@ class _Job:
         model = self._model(settings)
         optimizer, loss = _optimizer(model, settings), self.task.loss(model, settings)
         epochs = self.task.epochs(settings)
-        batches = itertools.chain.from_iterable(epochs.batches(epoch, 0) for epoch in itertools.count())
+        batches = itertools.chain.from_iterable(
+            epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()
+        )
 
         def step() -> None:
             batch = next(batches)
             optimizer.zero_grad()
             (loss(batch) / batch.tokens).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.clip)
             optimizer.step()
 
-        step_seconds = measure_step(step, settings.stop) * settings.batch.accumulate
+        rounds = -(-_filled(settings.batch.accumulate) // self.world.size)
+        step_seconds = measure_step(step, settings.stop) * rounds
         everything = self._validated(settings)
         some = min(everything, MEASURED_EXAMPLES)
         started = time.perf_counter()

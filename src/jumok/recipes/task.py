@@ -57,5 +57,8 @@ class Task(Protocol):
     def loss(self, model: Any, settings: Settings) -> Callable[[Any], Tensor]:
         """Batch to the sum of the loss over its answers."""
 
+    def finish(self, model: Path) -> Mapping[str, Any] | None:
+        """What is done with the best model when the training has ended, and what there is to say about it."""
+
     def validate(self, model: Any, examples: int) -> Validation:
         """Judges the model on so many of the validation examples."""

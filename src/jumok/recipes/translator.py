@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -12,16 +12,21 @@ from torch import Tensor
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.parallel import PAIRS
+from jumok.engines.certificate import ParityError
+from jumok.errors import ConfigError
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.translator import Translator
 from jumok.recipes.corpus_task import CorpusTask
+from jumok.recipes.export import export_ctranslate2
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.request import PathLike, Request
 from jumok.recipes.validation import translate_and_score
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
+
+PROBES = 200  # sentences on which the exported model is compared with this one
 
 
 def train_translator(
@@ -62,6 +67,15 @@ class _TranslatorTask(CorpusTask):
             return smoothed_cross_entropy(states, model.embed.tokens.weight, answers, settings.loss.smoothing)
 
         return loss
+
+    def finish(self, model: Path) -> Mapping[str, Any]:
+        """Exports it to CTranslate2, certified on sentences that were not learned from."""
+        probe = [example.texts for example in self.corpus.valid[:PROBES]]
+        try:
+            _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train)
+        except (ConfigError, ParityError, ModuleNotFoundError) as error:
+            return {"not_exported": str(error)}
+        return {"certificate": certificate}
 
     def validate(self, model: Translator, examples: int) -> Validation:
         return translate_and_score(

@@ -38,8 +38,8 @@ class Choice:
     why: str
 
 
-def choose_sizes(settings: Settings, target_tokens: int) -> list[Choice]:
-    """Preset, batch and peak rate, where they are not given."""
+def choose_sizes(settings: Settings, target_tokens: int, processes: int = 1) -> list[Choice]:
+    """Preset, batch and peak rate, where they are not given. Several processes share what one would learn from."""
     choices = []
     size = f"the corpus has {target_tokens:,} target tokens"
     preset = settings.preset
@@ -48,7 +48,10 @@ def choose_sizes(settings: Settings, target_tokens: int) -> list[Choice]:
         choices.append(Choice("preset", preset, size))
     if settings.batch.tokens is None:
         tokens = next(tokens for tokens, limit in BATCH_TOKENS if target_tokens < limit)
-        choices.append(Choice("batch.tokens", tokens, size))
+        shared = "" if processes == 1 else f", shared by {processes} processes"
+        choices.append(Choice("batch.tokens", -(-tokens // processes), size + shared))
+    if settings.batch.accumulate is None:
+        choices.append(Choice("batch.accumulate", processes, "one batch for each process"))
     if settings.optimizer.lr is None:
         choices.append(Choice("optimizer.lr", PEAK_RATES.get(preset, 1e-3), f"suits {preset}"))
     return choices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -30,8 +30,8 @@ class Epochs(Protocol):
     def digest(self, epoch: int) -> str:
         """A fingerprint of the order of that epoch."""
 
-    def batches(self, epoch: int, start: int) -> Iterator[Any]:
-        """The batches of that epoch from `start` on."""
+    def batches(self, epoch: int, places: Sequence[int]) -> Iterator[Any]:
+        """The batches of that epoch at these places, one after another."""
 
     def largest(self) -> Any:
         """The batch that needs the most memory."""

@@ -68,6 +68,11 @@ class RunDirectory:
             raise
         return run
 
+    @classmethod
+    def follow(cls, path: Path, task: str) -> Self:
+        """The directory in which another process of the same training writes; this one only reads."""
+        return cls(path, task, -1, REAL_FILES)
+
     def close(self) -> None:
         """Let others write. The lock file stays: removing it could let two in at once."""
         if self._lock >= 0:

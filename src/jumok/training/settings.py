@@ -33,8 +33,8 @@ class TokenizerSettings(_Section):
 class BatchSettings(_Section):
     """How many tokens are learned from at once."""
 
-    tokens: int | None = Field(default=None, ge=1, description="target tokens in a batch, padding included")
-    accumulate: int = Field(default=1, ge=1, description="batches in one update")
+    tokens: int | None = Field(default=None, ge=1, description="tokens in a batch, padding included")
+    accumulate: int | None = Field(default=None, ge=1, description="batches in one update")
 
 
 class OptimizerSettings(_Section):

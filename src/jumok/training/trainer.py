@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from jumok.errors import CheckpointError, TrainingError
 from jumok.seeds import derive_seed
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import flatten_optimizer, load_latest, restore_optimizer
+from jumok.training.distributed import ALONE, World
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
@@ -50,10 +50,13 @@ class Trainer:
         run: RunDirectory,
         watch: Callable[[Event], None] = lambda _: None,
         stop_requested: Callable[[], bool] = lambda: False,
+        world: World = ALONE,
     ) -> None:
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
         self.loss, self.epochs, self.validate, self.publish = loss, epochs, validate, publish
         self.options, self.run, self.watch, self.stop_requested = options, run, watch, stop_requested
+        self.world, self.leads = world, world.rank == 0
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.progress = Progress()
         self.pieces = 1  # into how many parts a batch is cut because it did not fit into memory
 
@@ -74,58 +77,78 @@ class Trainer:
 
     def _train_epoch(self) -> None:
         progress = self.progress
-        batches = self.epochs.batches(progress.epoch, progress.position)
+        size = self.epochs.size(progress.epoch)
+        mine = [place for place in range(progress.position, size) if self._is_mine(place)]
+        batches = self.epochs.batches(progress.epoch, mine)
         started = time.perf_counter()
-        while not self._finished() and (window := list(islice(batches, self.options.accumulate))):
-            self._step(window)
+        while not self._finished() and progress.position < size:
+            end = min(progress.position + self.options.accumulate, size)
+            window = [(place, next(batches)) for place in range(progress.position, end) if self._is_mine(place)]
+            stop = self._step(window)
+            progress.position = end
             progress.seconds += time.perf_counter() - started
-            self._after_step()
+            self._after_step(stop)
             started = time.perf_counter()
-        if progress.position >= self.epochs.size(progress.epoch):
+        if progress.position >= size:
             progress.epoch, progress.position = progress.epoch + 1, 0
 
-    def _step(self, window: list[TrainingBatch]) -> None:
-        """One update from the mean loss over all answers of the window, however they are spread over its batches."""
+    def _is_mine(self, place: int) -> bool:
+        """The batches of an update are dealt out in turn. Updates begin at multiples of their number of batches."""
+        return place % self.options.accumulate % self.world.size == self.world.rank
+
+    def _step(self, window: list[tuple[int, TrainingBatch]]) -> bool:
+        """One update from the mean loss over all answers of all batches, whoever has them; True if asked to stop."""
         progress = self.progress
-        tokens = sum(batch.tokens for batch in window)
-        loss = self._gradients(window, tokens)
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip))
+        sums = (*self._gradients(window), float(self.stop_requested()))
+        gradients = [_gradient(parameter) for parameter in self.parameters]
+        loss, tokens, stop = self.world.add_up(gradients, sums)
+        torch._foreach_mul_(gradients, 1 / tokens)
+        norm = float(nn.utils.clip_grad_norm_(self.parameters, self.options.clip))
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            examples = "; ".join(batch.describe() for batch in window)
+            examples = "; ".join(batch.describe() for _, batch in window)
             raise TrainingError(
-                f"The loss of step {progress.step + 1} is {loss}, its gradient norm {norm}: no update was made. "
-                f"Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
+                f"The loss of step {progress.step + 1} is {loss / tokens}, its gradient norm {norm}: "
+                f"no update was made. Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
             )
         for group in self.optimizer.param_groups:
             group["lr"] = self.schedule(progress.step + 1)
         self.optimizer.step()
         progress.step += 1
-        progress.position += len(window)
-        progress.tokens += tokens
-        progress.loss_sum += loss * tokens
-        progress.loss_tokens += tokens
+        progress.tokens += int(tokens)
+        progress.loss_sum += loss
+        progress.loss_tokens += int(tokens)
+        return stop > 0
 
-    def _gradients(self, window: list[TrainingBatch], tokens: int) -> float:
-        """Fills the gradients of the mean loss; cuts batches in parts when memory does not suffice."""
+    def _gradients(self, window: list[tuple[int, TrainingBatch]]) -> tuple[float, int]:
+        """Fills the gradients of the summed loss; returns it and the number of answers. Cuts what does not fit."""
         while True:
-            # A generator of its own for every step: nothing before it, no validation, no resume, can disturb it.
-            torch.manual_seed(derive_seed(self.options.seed, "step", self.progress.step))
             self.optimizer.zero_grad()
             total = 0.0
             try:
-                for part in self._parts(window):
-                    loss = self.loss(part) / tokens
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    total += float(loss.detach())
-                return total
+                for place, batch in window:
+                    self._seed(place)
+                    for part in self._parts(batch):
+                        loss = self.loss(part)
+                        loss.backward()  # type: ignore[no-untyped-call]
+                        total += float(loss.detach())
+                return total, sum(batch.tokens for _, batch in window)
             except (RuntimeError, MemoryError) as error:
-                if not _is_out_of_memory(error) or not any(part.halves() for part in self._parts(window)):
+                cuttable = any(part.halves() for _, batch in window for part in self._parts(batch))
+                if not _is_out_of_memory(error) or not cuttable:
                     raise
             self.pieces *= 2
             self.watch({"event": "memory", "step": self.progress.step, "pieces": self.pieces})
 
-    def _parts(self, window: list[TrainingBatch]) -> list[TrainingBatch]:
-        parts = list(window)
+    def _seed(self, place: int) -> None:
+        """A generator of its own for every batch of every step: nothing before it can disturb it.
+
+        No validation, no resume, and not the number of processes either.
+        """
+        number = place % self.options.accumulate
+        torch.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
+
+    def _parts(self, batch: TrainingBatch) -> list[TrainingBatch]:
+        parts = [batch]
         for _ in range(self.pieces.bit_length() - 1):
             parts = [half for part in parts for half in (part.halves() or (part,))]
         return parts
@@ -134,10 +157,10 @@ class Trainer:
         """Better to run out of memory now than in three hours."""
         batch = self.epochs.largest()
         self.model.train()
-        self._gradients([batch], batch.tokens)
+        self._gradients([(0, batch)])
         self.optimizer.zero_grad()
 
-    def _after_step(self) -> None:
+    def _after_step(self, stop: bool) -> None:
         progress, options = self.progress, self.options
         last = progress.step >= options.steps
         if progress.step % options.log_every == 0 or last:
@@ -145,7 +168,7 @@ class Trainer:
         validate = progress.step % options.validate_every == 0 or last
         if validate:
             self._validate()
-        stop = self.stop_requested() and not last
+        stop = stop and not last
         if validate or stop or progress.step % options.checkpoint_every == 0:
             self._save()
         if stop:
@@ -159,6 +182,12 @@ class Trainer:
 
     def _validate(self) -> None:
         """Validates, keeps the bundle of the best so far, and counts how long nothing got better."""
+        if self.leads:
+            self._validate_here()
+        for name, value in self.world.from_first(asdict(self.progress)).items():
+            setattr(self.progress, name, value)
+
+    def _validate_here(self) -> None:
         progress = self.progress
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
@@ -186,7 +215,7 @@ class Trainer:
 
     def _finish(self) -> None:
         """Averages checkpoints, publishes the average if it is better than the best of them, and says goodbye."""
-        if self.options.average > 1:
+        if self.options.average > 1 and self.leads:
             self._try_averages()
         limits = {"steps": self.options.steps, "patience": self.options.patience}
         best_score, best_step = self.progress.best_score, self.progress.best_step
@@ -217,8 +246,9 @@ class Trainer:
         progress = self.progress
         where = {"step": progress.step, "epoch": progress.epoch, "tokens": progress.tokens}
         entry = {"event": event, **where, "seconds": round(progress.seconds, 3), **values}
-        self.run.append_log(entry)
-        self.watch(entry)
+        if self.leads:
+            self.run.append_log(entry)
+            self.watch(entry)
 
     def _save(self) -> None:
         optimizer_tensors, optimizer_state = flatten_optimizer(self.optimizer)
@@ -228,17 +258,19 @@ class Trainer:
             "optimizer": optimizer_state,
             "order": self.epochs.digest(progress.epoch),
             "pieces": self.pieces,
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
+            **self._circumstances(),
         }
         tensors = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
         last, best = self._worth_averaging()
         self._log("checkpoint")
-        self.run.save_checkpoint(progress.step, tensors, state, protect={*last, *best})
+        if self.leads:
+            self.run.save_checkpoint(progress.step, tensors, state, protect={*last, *best})
+        self.world.wait()
 
     def _restore(self) -> None:
         checkpoint = load_latest(self.run.checkpoints, self._rejected)
-        self.run.keep_log_until(checkpoint.step if checkpoint else None)
+        if self.leads:
+            self.run.keep_log_until(checkpoint.step if checkpoint else None)
         if checkpoint is None:
             return
         state = checkpoint.state
@@ -259,14 +291,23 @@ class Trainer:
             self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
             self._save()
         changed = {
-            name: [state[name], now]
-            for name, now in (("torch", torch.__version__), ("threads", torch.get_num_threads()))
-            if state[name] != now
+            name: [state[name], now] for name, now in self._circumstances().items() if state.get(name, now) != now
         }
         self.watch({"event": "resumed", "step": checkpoint.step, "changed": changed})
 
+    def _circumstances(self) -> dict[str, Any]:
+        """What the last bits of a result depend on."""
+        return {"torch": torch.__version__, "threads": torch.get_num_threads(), "processes": self.world.size}
+
     def _rejected(self, path: Path, reason: str) -> None:
         self.watch({"event": "rejected", "path": str(path), "reason": reason})
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    """Zeros where this process had no batch to learn from."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -1,0 +1,158 @@
+"""The engine that runs an exported model in CTranslate2: fast on CPUs, and without PyTorch.
+
+What CTranslate2 cannot do (biases, reproducible sampling, all heads' attention) is left to PyTorch, which is imported
+only then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jumok.bundle import Bundle
+from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, POSITIONS, SHORTLIST, weights_digest
+from jumok.engines.engine import Matrix, SearchOptions, TokenEngine, longest_output, sorted_batches
+from jumok.errors import BundleError
+from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
+from jumok.search.hypothesis import Hypothesis
+from jumok.tokenizer import EOS, Tokenizer
+
+FAST_TOKENS = 512  # in a batch: the fewer sentences share a shortlist, the shorter it is
+SCORED_TOKENS = 4096  # padded tokens at a time, when targets are given
+
+Ids = Sequence[Sequence[int]]
+
+
+def exported_model(bundle: Bundle) -> Path | None:
+    """The CTranslate2 model of a bundle, verified; None if there is none, or one of other weights."""
+    directory = bundle.path / DIRECTORY
+    if not directory.is_dir():
+        return None
+    try:
+        verify_directory(directory)
+        where = directory / CERTIFICATE
+        certificate = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
+    except UnreadableError as error:
+        raise BundleError(f"{error.problem} Export it again: jumok export -m {bundle.path} --to ctranslate2") from error
+    return directory if certificate.get("weights") == weights_digest(bundle.path) else None
+
+
+class Ctranslate2Engine:
+    """A `TokenEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do."""
+
+    def __init__(
+        self, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], TokenEngine], *, fast: bool = False
+    ) -> None:
+        import ctranslate2
+
+        if fast and not (directory / SHORTLIST).is_file():
+            raise BundleError(
+                f"{directory}: has no shortlist, which --fast needs. It is made from the training data: export the run "
+                "directory again, jumok export -m RUN --to ctranslate2"
+            )
+        self._fast = fast
+
+        self._pieces = tokenizer.pieces(range(tokenizer.size))
+        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        self._make_fallback = fallback
+        self._fallback: TokenEngine | None = None
+        # Threads across batches: inside an operation of a small model they cost more than they bring.
+        workers = len(os.sched_getaffinity(0))
+        self._translator = ctranslate2.Translator(
+            str(directory), device="cpu", inter_threads=workers, intra_threads=1, max_queued_batches=-1
+        )
+        self._workers = workers
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens a source or an output can have, `</s>` not counted."""
+        return POSITIONS - 1
+
+    def generate(
+        self,
+        sources: Ids,
+        options: SearchOptions,
+        *,
+        prefixes: Ids | None = None,
+        bias: Mapping[int, float] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The `n_best` outputs for each source, best first."""
+        if options.sampling is not None or bias:
+            return self._other().generate(sources, options, prefixes=prefixes, bias=bias)
+        prefixes = [()] * len(sources) if prefixes is None else prefixes
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        waiting = []
+        for limit, places in self._by_limit(sources, prefixes, options).items():
+            lengths = [len(sources[place]) + 1 for place in places]
+            for batch in self._batches(lengths, options):
+                chosen = [places[i] for i in batch]
+                waiting.append((chosen, self._start(chosen, sources, prefixes, limit, options)))
+        for chosen, answers in waiting:
+            for place, answer in zip(chosen, answers, strict=True):
+                results[place] = self._hypotheses(answer.result())
+        return results
+
+    def score(self, sources: Ids, targets: Ids) -> list[list[float]]:
+        """The log-probability of every token of each target, and last that of its `</s>`."""
+        results = self._translator.score_batch(
+            self._texts(sources),
+            self._texts(targets),
+            max_batch_size=SCORED_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+        )
+        return [list(result.log_probs) for result in results]
+
+    def align(self, sources: Ids, targets: Ids) -> list[Matrix]:
+        """For each pair a matrix [T, S]: how much of each source token went into each target token."""
+        return self._other().align(sources, targets)
+
+    def _by_limit(self, sources: Ids, prefixes: Ids, options: SearchOptions) -> dict[int, list[int]]:
+        """Sources by the longest output they may have: CTranslate2 knows one limit for all that it is given at once."""
+        groups = defaultdict(list)
+        for place, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+            groups[longest_output(len(source), len(prefix), options, self.longest)].append(place)
+        return groups
+
+    def _batches(self, lengths: list[int], options: SearchOptions) -> list[list[int]]:
+        """As large as the options allow, but as many as there are workers."""
+        share = -(-sum(lengths) * options.rows // self._workers)
+        most = min(options.batch_tokens, FAST_TOKENS * options.rows) if self._fast else options.batch_tokens
+        return sorted_batches(lengths, max(1, min(most, share)), options.rows)
+
+    def _start(self, places: list[int], sources: Ids, prefixes: Ids, limit: int, options: SearchOptions) -> list[Any]:
+        answers: list[Any] = self._translator.translate_batch(
+            self._texts([sources[place] for place in places]),
+            target_prefix=self._texts([prefixes[place] for place in places]),
+            asynchronous=True,
+            beam_size=options.beam,
+            num_hypotheses=options.n_best,
+            length_penalty=options.length_penalty,
+            no_repeat_ngram_size=options.no_repeat_ngram,
+            max_decoding_length=limit,
+            max_input_length=0,
+            max_batch_size=0,
+            return_scores=True,
+            return_end_token=True,
+            use_vmap=self._fast,
+        )
+        return answers
+
+    def _hypotheses(self, result: Any) -> list[Hypothesis]:
+        found = []
+        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+            ids = [self._ids[token] for token in tokens]
+            finished = bool(ids) and ids[-1] == EOS
+            found.append(Hypothesis(ids[:-1] if finished else ids, float(score), [], finished))
+        return found
+
+    def _texts(self, rows: Ids) -> list[list[str]]:
+        return [[self._pieces[number] for number in row] for row in rows]
+
+    def _other(self) -> TokenEngine:
+        if self._fallback is None:
+            self._fallback = self._make_fallback()
+        return self._fallback

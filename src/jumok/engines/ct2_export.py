@@ -1,0 +1,170 @@
+"""A model directory → a CTranslate2 model beside its weights, and the certificate that both translate alike.
+
+    model/ctranslate2/  model.bin  config.json  shared_vocabulary.json  certificate.json  MANIFEST.json
+
+Written whole or not at all. The weights come from the bundle as arrays, so that the conversion itself needs no PyTorch;
+the certificate does, since it compares with it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.bundle import WEIGHTS, Bundle
+from jumok.errors import ConfigError, require_choice
+from jumok.files import REAL_FILES, format_json, read_manifest, remove, set_aside, write_directory_durably
+from jumok.model.config import ModelConfig
+from jumok.tokenizer import BOS, PAD, UNK, Tokenizer
+
+DIRECTORY, CERTIFICATE, SHORTLIST = "ctranslate2", "certificate.json", "vmap.txt"
+QUANTIZATIONS = ("float32", "int8")
+POSITIONS = 2048  # CTranslate2 stops with an error beyond its table, so texts are split before
+NEVER = -1e9  # added to the scores of tokens that must not be written
+
+Weights = Mapping[str, npt.NDArray[np.float32]]
+Certify = Callable[[Path], dict[str, Any]]
+
+
+def export(bundle: Bundle, quantization: str, certify: Certify, shortlist: bytes | None = None) -> Path:
+    """Writes the CTranslate2 model of a translator, if `certify` finds nothing wrong with it; returns its directory.
+
+    `certify` is given a directory with the model and returns what certificate.json shall say, or raises. A `shortlist`
+    lies beside the model and is used by those who ask for it.
+    """
+    require_choice("quantization", quantization, QUANTIZATIONS)
+    config = ModelConfig.from_dict(bundle.config)
+    require_exportable(config)
+    final = bundle.path / DIRECTORY
+    with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
+        directory = Path(temporary, DIRECTORY)
+        _convert(config, bundle.weights(), Tokenizer.from_bytes(bundle.tokenizer_bytes), directory, quantization)
+        if shortlist is not None:
+            (directory / SHORTLIST).write_bytes(shortlist)
+        certificate = {"weights": weights_digest(bundle.path), "quantization": quantization, **certify(directory)}
+        files: dict[str, bytes | Callable[[], bytes]] = {
+            path.name: partial(path.read_bytes) for path in sorted(directory.iterdir())
+        }
+        files[CERTIFICATE] = format_json(certificate)
+        size = sum(path.stat().st_size for path in directory.iterdir())
+        if final.exists():
+            remove(REAL_FILES, set_aside(REAL_FILES, final))
+        write_directory_durably(REAL_FILES, final, files, bytes_needed=size)
+    return final
+
+
+def weights_digest(path: Path) -> str:
+    """What a certificate is about: the SHA-256 of the weights in a bundle."""
+    return read_manifest(path)[WEIGHTS].sha256
+
+
+def require_exportable(config: ModelConfig) -> None:
+    """Raises for a model that CTranslate2 cannot run as it is."""
+    if config.task != "translator":
+        raise ConfigError(f"Only translators can be exported to CTranslate2, not a model with task={config.task}.")
+    width = config.d_model // config.heads
+    if config.d_model % config.heads or (config.key_width, config.value_width) != (width, width):
+        raise ConfigError(
+            f"CTranslate2 wants heads of width d_model / heads, this model has d_k={config.key_width} and "
+            f"d_v={config.value_width}. Run it with --engine torch."
+        )
+
+
+def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target: Path, quantization: str) -> None:
+    from ctranslate2.specs import common_spec, transformer_spec
+
+    activations = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}
+    spec = transformer_spec.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation=activations[config.activation],
+        alignment_layer=max(0, config.decoder_layers - 2),
+        alignment_heads=config.heads,
+    )
+    _fill(spec, config, weights)
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces)
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = 1e-6
+    spec.validate()
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    spec.save(str(target))
+
+
+def _fill(spec: Any, config: ModelConfig, weights: Weights) -> None:
+    embedding = weights["embed.tokens.weight"]
+    positions = _positions(config, weights)
+    spec.encoder.embeddings[0].weight = embedding
+    spec.decoder.embeddings.weight = embedding
+    for stack in (spec.encoder, spec.decoder):
+        stack.scale_embeddings = True
+        stack.position_encodings.encodings = positions
+    spec.decoder.projection.weight = embedding
+    spec.decoder.projection.bias = _never_written(len(embedding))
+    if config.norm == "pre":
+        _norm(spec.encoder.layer_norm, weights, "encoder.norm")
+        _norm(spec.decoder.layer_norm, weights, "decoder.norm")
+    for number, layer in enumerate(spec.encoder.layer):
+        _encoder_layer(layer, weights, f"encoder.layers.{number}")
+    for number, layer in enumerate(spec.decoder.layer):
+        _decoder_layer(layer, weights, f"decoder.layers.{number}")
+
+
+def _positions(config: ModelConfig, weights: Weights) -> npt.NDArray[np.float32]:
+    """Our own table: CTranslate2's sinusoids are not the paper's."""
+    if config.positions == "learned":
+        return weights["embed.positions.weight"]
+    position = np.arange(POSITIONS, dtype=np.float64)[:, None]
+    angle = position * 10000.0 ** (-np.arange(0, config.d_model, 2, dtype=np.float64) / config.d_model)
+    return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(POSITIONS, -1).astype(np.float32)
+
+
+def _never_written(vocabulary: int) -> npt.NDArray[np.float32]:
+    bias = np.zeros(vocabulary, np.float32)
+    bias[[PAD, UNK, BOS]] = NEVER
+    return bias
+
+
+def _encoder_layer(layer: Any, weights: Weights, name: str) -> None:
+    _linear(layer.self_attention.linear[0], weights, f"{name}.attention.query_key_value")
+    _linear(layer.self_attention.linear[1], weights, f"{name}.attention.output")
+    _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
+    _feed_forward(layer.ffn, weights, name, f"{name}.add_norm_2.norm")
+
+
+def _decoder_layer(layer: Any, weights: Weights, name: str) -> None:
+    _linear(layer.self_attention.linear[0], weights, f"{name}.self_attention.query_key_value")
+    _linear(layer.self_attention.linear[1], weights, f"{name}.self_attention.output")
+    _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
+    _linear(layer.attention.linear[0], weights, f"{name}.cross_attention.query")
+    _linear(layer.attention.linear[1], weights, f"{name}.cross_attention.key_value")
+    _linear(layer.attention.linear[2], weights, f"{name}.cross_attention.output")
+    _norm(layer.attention.layer_norm, weights, f"{name}.add_norm_2.norm")
+    _feed_forward(layer.ffn, weights, name, f"{name}.add_norm_3.norm")
+
+
+def _feed_forward(spec: Any, weights: Weights, name: str, norm: str) -> None:
+    _linear(spec.linear_0, weights, f"{name}.feed_forward.widen")
+    _linear(spec.linear_1, weights, f"{name}.feed_forward.narrow")
+    _norm(spec.layer_norm, weights, norm)
+
+
+def _linear(spec: Any, weights: Weights, name: str) -> None:
+    spec.weight = weights[f"{name}.weight"]
+    if f"{name}.bias" in weights:
+        spec.bias = weights[f"{name}.bias"]
+
+
+def _norm(spec: Any, weights: Weights, name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
