@@ -99,8 +99,10 @@ def main() -> None:
         f"{beam['chrf']:.1f}",
     ]
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD + "\n" + describe_machine() + "\n"
-    rows, rest = text.rsplit("\n\n", 1)
-    PAGE.write_text(rows.rstrip("\n") + "\n| " + " | ".join(row) + " |\n\n" + rest, encoding="utf-8")
+    lines = text.split("\n")
+    end = lines.index("", next(place for place, line in enumerate(lines) if line.startswith("|---")))
+    lines.insert(end, f"| {' | '.join(row)} |")
+    PAGE.write_text("\n".join(lines), encoding="utf-8")
     print(" | ".join(row))
 
 

@@ -35,7 +35,7 @@ def demo(
         Path | None, typer.Option(metavar="DIR", help="Where everything goes. [demo, demo-classifier or demo-lm]")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(metavar="N", help="How long to train. [2.5, or 1 for a classifier or lm]")
+        float | None, typer.Option(metavar="N", help="How long to train. [2.8, or 1 for a classifier or lm]")
     ] = None,
 ) -> None:
     """See it work in a few minutes, without data.
@@ -54,7 +54,7 @@ def demo(
     elif what == "lm":
         demo_lm(place, minutes or 1.0)
     else:
-        _demo_translator(place, minutes or 2.5)
+        _demo_translator(place, minutes or 2.8)
 
 
 def _demo_translator(directory: Path, minutes: float) -> None:

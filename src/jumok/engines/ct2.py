@@ -20,6 +20,10 @@ from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read
 from jumok.search.hypothesis import Hypothesis
 from jumok.tokenizer import EOS, Tokenizer
 
+# CTranslate2 ends a beam search when so many times `beam` outputs have ended, however good those still open are. With
+# its own choice, 1, 23 of 1,000 sentences of the built-in corpus came out otherwise than from a search that makes sure;
+# with 2, none.
+PATIENCE = 2.0
 FAST_TOKENS = 512  # in a batch: the fewer sentences share a shortlist, the shorter it is
 SCORED_TOKENS = 4096  # padded tokens at a time, when targets are given
 
@@ -138,6 +142,7 @@ class Ctranslate2Engine:
             return_scores=True,
             return_end_token=True,
             use_vmap=self._fast,
+            patience=PATIENCE,
         )
         return answers
 
