@@ -32,6 +32,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm": "pre"},
     {"norm": "post", "activation": "gelu", "attention_bias": True},
     {"norm": "pre", "positions": "learned", "max_length": 2048},
+    {"norm": "pre", "positions": "learned", "max_length": 40},
     {"norm": "pre", "encoder_layers": 3, "decoder_layers": 1},
 ]
 
@@ -157,6 +158,14 @@ def test_a_model_that_translates_otherwise_is_not_exported(tmp_path: Path) -> No
         require_parity(Certificate(10, 7, 1, 0.0, {"source": [5]}))
     with pytest.raises(ParityError, match=r"differ from PyTorch's by up to 0\.1"):
         require_parity(Certificate(10, 10, 0, 0.1, None))
+
+
+def test_a_text_longer_than_the_learned_positions_is_split(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer, norm="pre", positions="learned", max_length=40)
+    export_ctranslate2(path)
+    translator = load_translator(path, "ctranslate2")
+    assert translator.engine.longest == 39
+    assert translator.translate("The small cat sees the dog. " * 40, beam=1)
 
 
 def test_models_that_cannot_be_exported_say_why(tmp_path: Path, tokenizer: Tokenizer) -> None:

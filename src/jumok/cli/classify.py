@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jumok.cli.options import Json, Model
+from jumok.cli.options import Json, Model, OutFile, Texts
 
 if TYPE_CHECKING:
     from jumok.engines.classifier import Classification, TextClassifier
@@ -16,13 +15,8 @@ if TYPE_CHECKING:
 
 def classify(
     model: Model,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="OUT", help="Write here instead of standard output.")
-    ] = None,
+    files: Texts = None,
+    out: OutFile = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="A column for the probability of every class.")
     ] = False,

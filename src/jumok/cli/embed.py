@@ -7,16 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from jumok.cli.options import Model, print_json, say
+from jumok.cli.options import Model, Texts, print_json, say
 from jumok.errors import BundleError, ConfigError
 
 
 def embed(
     model: Model,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
-    ] = None,
+    files: Texts = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="OUT.npy", help="A NumPy array [lines, width]; else JSON lines."),

@@ -16,6 +16,13 @@ MODEL_HELP = "A model directory, or the run directory of a training."
 Model = Annotated[Path, typer.Option("-m", "--model", metavar="MODEL", help=MODEL_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs to read.")]
 Beam = Annotated[int, typer.Option("--beam", metavar="N", help="Hypotheses kept side by side; 1 is greedy search.")]
+Texts = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
+]
+OutFile = Annotated[
+    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Write here instead of standard output.")
+]
 Valid = Annotated[
     tuple[Path, Path] | None,
     typer.Option("--valid", metavar="SRC [TGT]", help="One file or two to measure on; they are not learned from."),

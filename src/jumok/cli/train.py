@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jumok.cli.options import Json, Source, Target, Valid, print_json, valid_files
+from jumok.cli.processes import is_follower
 from jumok.cli.training import (
     Assignments,
     Command,
@@ -62,7 +63,7 @@ def train_translator_command(
     lengths = {"minutes": minutes, "steps": steps, "epochs": epochs}
     settings = resolve_settings(config, {"preset": preset, "seed": seed}, lengths, assignments)
     measured_on = valid_files(valid)
-    if not (out / "run.json").exists():
+    if not is_follower() and not (out / "run.json").exists():
         look_before_training([source] if target is None else [source, target], measured_on)
     run_training(
         Command(

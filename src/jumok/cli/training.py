@@ -83,7 +83,6 @@ class Command:
 
 def run_training(command: Command, *, print_config: bool) -> None:
     """Trains, shows it, and says how it ended and what to do next."""
-
     if print_config:
         print(planned_settings(command))
         return

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jumok.cli.options import Json, Model, say
+from jumok.cli.options import Json, Model, OutFile, Texts, say
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,13 +20,8 @@ DEFAULT_BEAM = 5
 
 def translate(
     model: Model,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="OUT", help="Write here instead of standard output.")
-    ] = None,
+    files: Texts = None,
+    out: OutFile = None,
     beam: Annotated[
         int | None, typer.Option(metavar="N", help=f"Hypotheses kept side by side; 1 is greedy. [{DEFAULT_BEAM}]")
     ] = None,

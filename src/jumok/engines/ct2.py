@@ -48,7 +48,13 @@ class Ctranslate2Engine:
     """A `TokenEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do."""
 
     def __init__(
-        self, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], TokenEngine], *, fast: bool = False
+        self,
+        directory: Path,
+        tokenizer: Tokenizer,
+        fallback: Callable[[], TokenEngine],
+        *,
+        longest: int = POSITIONS - 1,
+        fast: bool = False,
     ) -> None:
         import ctranslate2
 
@@ -58,7 +64,7 @@ class Ctranslate2Engine:
                 "directory again, jumok export -m RUN --to ctranslate2"
             )
         self._fast = fast
-
+        self._longest = longest
         self._pieces = tokenizer.pieces(range(tokenizer.size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         self._make_fallback = fallback
@@ -73,7 +79,7 @@ class Ctranslate2Engine:
     @property
     def longest(self) -> int | None:
         """The most tokens a source or an output can have, `</s>` not counted."""
-        return POSITIONS - 1
+        return self._longest
 
     def generate(
         self,

@@ -121,6 +121,11 @@ def _fill(spec: Any, config: ModelConfig, weights: Weights) -> None:
         _decoder_layer(layer, weights, f"decoder.layers.{number}")
 
 
+def longest_text(config: ModelConfig) -> int:
+    """The most tokens the exported model can read or write, `</s>` not counted."""
+    return (config.max_length if config.positions == "learned" else POSITIONS) - 1
+
+
 def _positions(config: ModelConfig, weights: Weights) -> npt.NDArray[np.float32]:
     """Our own table: CTranslate2's sinusoids are not the paper's."""
     if config.positions == "learned":

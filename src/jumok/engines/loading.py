@@ -9,6 +9,7 @@ from jumok.bundle import Bundle, load_bundle
 from jumok.engines.engine import TokenEngine
 from jumok.engines.text import TextTranslator
 from jumok.errors import BundleError, ConfigError, MissingExtraError, did_you_mean
+from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -91,10 +92,12 @@ def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bo
     if engine == "torch":
         return _torch_engine(bundle)
     from jumok.engines.ct2 import Ctranslate2Engine, exported_model
+    from jumok.engines.ct2_export import longest_text
 
     directory = exported_model(bundle)
     if directory is not None:
-        return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), fast=fast)
+        longest = longest_text(ModelConfig.from_dict(bundle.config))
+        return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=fast)
     if engine == "ctranslate2":
         raise BundleError(
             f"{bundle.path}: is not exported to CTranslate2, or was trained on since. "

@@ -11,7 +11,7 @@ from jumok.bundle import Bundle, load_bundle
 from jumok.data.store import TokenStore
 from jumok.engines.certificate import ParityError, compare, made_up_sources, require_parity
 from jumok.engines.ct2 import Ctranslate2Engine
-from jumok.engines.ct2_export import SHORTLIST, export
+from jumok.engines.ct2_export import SHORTLIST, export, longest_text
 from jumok.engines.engine import SearchOptions, TokenEngine
 from jumok.engines.native import TorchEngine
 from jumok.engines.shortlist import make_shortlist
@@ -67,18 +67,22 @@ def probe_of_run(run: Path) -> list[tuple[str, ...]]:
 def _certify(bundle: Bundle, directory: Path, quantization: str, probe: Pairs) -> dict[str, Any]:
     tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
     original = TorchEngine.from_bundle(bundle)
-    exported = Ctranslate2Engine(directory, tokenizer, lambda: original)
+    longest = longest_text(original.model.config)
+    exported = Ctranslate2Engine(directory, tokenizer, lambda: original, longest=longest)
     sources = [*tokenizer.encode([pair[0] for pair in probe]), *made_up_sources(tokenizer)]
-    found = compare(original, exported, sources)
+    found = compare(original, exported, [source for source in sources if len(source) <= longest])
     values = found.to_json()
     if quantization == "float32":
         require_parity(found)
-    elif probe:
-        values |= {"bleu": _bleu(original, tokenizer, probe), "bleu_exported": _bleu(exported, tokenizer, probe)}
+    if not probe:
+        return values
+    values["bleu"] = _bleu(original, tokenizer, probe)
+    if quantization != "float32":
+        values["bleu_exported"] = _bleu(exported, tokenizer, probe)
         _require_bleu(values["bleu"], values["bleu_exported"], len(probe))
-    if probe and (directory / SHORTLIST).is_file():
-        fast = Ctranslate2Engine(directory, tokenizer, lambda: original, fast=True)
-        values |= {"bleu": _bleu(original, tokenizer, probe), "bleu_fast": _bleu(fast, tokenizer, probe)}
+    if (directory / SHORTLIST).is_file():
+        fast = Ctranslate2Engine(directory, tokenizer, lambda: original, longest=longest, fast=True)
+        values["bleu_fast"] = _bleu(fast, tokenizer, probe)
     return values
 
 

@@ -76,8 +76,8 @@ class _LanguageModelTask(CorpusTask):
         return Validation(-bits, metrics)
 
     def _sample(self, model: LanguageModel, passage: Sequence[int]) -> dict[str, str]:
-        prompt = passage[: max(1, int(SAMPLE_PROMPT * len(passage)))][-SAMPLE_TOKENS:]
+        end = max(1, int(SAMPLE_PROMPT * len(passage)))
+        prompt, reference = passage[max(0, end - SAMPLE_TOKENS) : end], passage[end : end + SAMPLE_TOKENS]
         written = generate_ids(model, prompt, GenerationOptions(max_tokens=SAMPLE_TOKENS, temperature=0.8, top_p=0.9))
-        reference = passage[len(prompt) : len(prompt) + SAMPLE_TOKENS]
         texts = self.corpus.tokenizer.decode([prompt, reference, written])
         return dict(zip(("source", "reference", "output"), texts, strict=True))
