@@ -23,12 +23,12 @@ from typing import Any
 
 import torch
 from machine import describe_machine, peak_memory
-from torch import nn
+from torch import Tensor, nn
 
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.parallel import PAIRS
 from jumok.data.prepared import prepare_corpus
-from jumok.model import attention
+from jumok.model.attention import Attend
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout
 from jumok.model.translator import Translator
@@ -36,12 +36,21 @@ from jumok.model.translator import Translator
 VOCABULARY, BATCH_TOKENS = 8_000, 4_096
 
 
+class FusedAttention(nn.Module):
+    """What PyTorch recommends."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
 def plain_model(size: str, vocabulary: int) -> Translator:
-    """The same Transformer with PyTorch's own dropout."""
+    """The same Transformer with PyTorch's own attention and dropout."""
     model = Translator(preset(size, vocabulary=vocabulary))
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
-            if isinstance(child, Dropout) and not isinstance(module, attention.Attend):
+            if isinstance(child, Attend):
+                setattr(module, name, FusedAttention())
+            elif isinstance(child, Dropout) and not isinstance(module, Attend):
                 setattr(module, name, nn.Dropout(child.rate))
     return model
 
@@ -141,12 +150,14 @@ def compare(data: list[Path], size: str, steps: int, rounds: int) -> dict[str, A
 
 def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
     """The results as a Markdown page."""
+    sizes = " ".join(result["size"] for result in results)
     lines = [
         "# Training speed",
         "",
         f"Multi30k en→de, vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds} rounds,",
-        f"{steps} steps each, in turns. `python benchmarks/training_speed.py --data DIRECTORY` gives this page. "
-        + describe_machine(),
+        f"{steps} steps each, in turns.",
+        f"`python benchmarks/training_speed.py --data DIRECTORY --sizes {sizes}` gives this page.",
+        describe_machine(),
         "",
         "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | of the matrix peak | memory |",
         "|---|---|---|---|---|---|",

@@ -59,5 +59,5 @@ def some_ids() -> Callable[..., Tensor]:
 @pytest.fixture(params=["plain", "fused"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways through `Attend`, whichever it would choose by itself."""
-    monkeypatch.setattr(Attend, "_drops_weights", lambda *_: request.param == "plain")
+    monkeypatch.setattr(Attend, "_in_plain_steps", lambda *_: request.param == "plain")
     return str(request.param)

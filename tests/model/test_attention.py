@@ -10,7 +10,7 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 from jumok.errors import ConfigError, ShapeError
-from jumok.model.attention import Attend, MultiHeadAttention, attention_weights
+from jumok.model.attention import SHORT, Attend, MultiHeadAttention, attention_weights
 
 sizes = st.integers(1, 6)
 
@@ -28,7 +28,7 @@ def queries_keys_values(draw: st.DrawFn) -> tuple[Tensor, Tensor, Tensor, Tensor
 
 def attend_with(fused: bool, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Attend, "_drops_weights", lambda *_: not fused)
+        patch.setattr(Attend, "_in_plain_steps", lambda *_: not fused)
         return Attend()(q, k, v, mask)
 
 
@@ -153,22 +153,23 @@ def test_hidden_keys_get_exactly_nothing_in_every_precision() -> None:
         assert bool(weights.isfinite().all())
 
 
-def test_only_dropout_on_the_weights_leaves_the_fused_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_kernel_serves_long_sentences_and_trained_models(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     real = torch.nn.functional.scaled_dot_product_attention
     monkeypatch.setattr(
         torch.nn.functional, "scaled_dot_product_attention", lambda *a, **k: (called.append(1), real(*a, **k))[1]
     )
 
-    def fused(attend: Attend) -> bool:
+    def fused(attend: Attend, length: int) -> bool:
         called.clear()
-        x = torch.randn(1, 1, 3, 2, requires_grad=True)
+        x = torch.randn(1, 1, length, 2, requires_grad=True)
         attend(x, x, x)
         return bool(called)
 
-    assert fused(Attend())
-    assert not fused(Attend(0.5))
-    assert fused(Attend(0.5).eval())
+    assert fused(Attend(), SHORT + 1)
+    assert not fused(Attend(), SHORT)
+    assert not fused(Attend(0.5), SHORT + 1)
+    assert fused(Attend(0.5).eval(), SHORT)
 
 
 def test_dropout_falls_on_the_weights() -> None:

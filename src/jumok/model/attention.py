@@ -15,6 +15,8 @@ from jumok.model.cache import KeyValues
 from jumok.model.dropout import Dropout
 from jumok.model.masks import check_mask
 
+SHORT = 64  # tokens
+
 
 def attention_weights(
     q: Float[Tensor, "*B T K"],
@@ -61,13 +63,14 @@ class Attend(nn.Module):
     ) -> Float[Tensor, "B H T Dv"]:
         if mask is not None:
             check_mask(mask, torch.Size((*q.shape[:-1], k.shape[-2])))
-        if self._drops_weights():
+        if self._in_plain_steps(q, k):
             return torch.matmul(self.dropout(attention_weights(q, k, mask)), v)
         return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    def _drops_weights(self) -> bool:
-        # The fused kernel could drop weights too, but would draw its random numbers on one thread.
-        return self.training and self.dropout.rate > 0
+    def _in_plain_steps(self, q: Tensor, k: Tensor) -> bool:
+        """While training: for short sentences the fused kernel's way back is slower; it drops weights on one thread."""
+        short = q.device.type == "cpu" and q.shape[-2] * k.shape[-2] <= SHORT * SHORT
+        return self.training and (short or self.dropout.rate > 0)
 
 
 class MultiHeadAttention(nn.Module):

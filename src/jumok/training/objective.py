@@ -1,9 +1,8 @@
 """The loss: cross-entropy with label smoothing over real positions, in one pass over the vocabulary-wide logits.
 
 The usual way makes logits [N, V] for the whole batch, reads them for the loss, reads them again for its gradient, and
-once more for the smoothing: for a small model half of all time. Here a block of rows is made, turned into probabilities
-in place, used at once for both gradients while it is still in the processor's cache, and forgotten. Axes: N positions,
-D d_model, V vocabulary.
+once more for the smoothing: for a small model half of all time. Here a block of rows is made, made probabilities,
+used at once for both gradients, and forgotten. Axes: N positions, D d_model, V vocabulary.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from jumok.errors import ConfigError
 
-BLOCK_NUMBERS = 2**22  # logits made at a time: 16 MB, so that a block stays in a large cache
+BLOCK_NUMBERS = 2**23  # logits made at a time, 32 MB: larger products are faster, smaller blocks need less memory
 _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability loses digits
 
 
@@ -34,16 +33,17 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         weight_sum = weight.sum(0)
         states_gradient = torch.empty_like(states)
         weight_gradient = torch.zeros_like(weight)
-        block = states.new_empty(min(rows, len(states)), vocabulary)
+        blocks = states.new_empty(2, min(rows, len(states)), vocabulary)
         loss = states.new_zeros((), dtype=torch.float64)
         for start in range(0, len(states), rows):
             part, answer = states[start : start + rows], answers[start : start + rows]
-            logits = torch.mm(part, weight.t(), out=block[: len(part)])
-            right, normaliser = _softmax_in_place(logits, answer)
+            logits = torch.mm(part, weight.t(), out=blocks[0, : len(part)])
+            gradient = torch.softmax(logits, -1, out=blocks[1, : len(part)])  # but for the answer, taken out below
+            right, normaliser = _right_and_normaliser(logits, gradient, answer)
             loss += (normaliser - sure * right - spread * (part @ weight_sum)).sum(dtype=torch.float64)
-            logits[torch.arange(len(part)), answer] -= sure  # now the gradient of the logits, but for the smoothing
-            torch.mm(logits, weight, out=states_gradient[start : start + rows])
-            weight_gradient.addmm_(logits.t(), part)
+            gradient[torch.arange(len(part)), answer] -= sure
+            torch.mm(gradient, weight, out=states_gradient[start : start + rows])
+            weight_gradient.addmm_(gradient.t(), part)
         states_gradient -= spread * weight_sum
         weight_gradient -= spread * states.sum(0)
         ctx.save_for_backward(states_gradient, weight_gradient)
@@ -56,16 +56,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return states_gradient * gradient, weight_gradient * gradient, None, None
 
 
-def _softmax_in_place(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
-    """Turns logits into probabilities; returns the answer's logit and log Σ exp of each row."""
+def _right_and_normaliser(logits: Tensor, probabilities: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+    """The answer's logit and log Σ exp of each row."""
     right = logits.gather(1, answers[:, None])[:, 0]
-    probabilities = torch.softmax(logits, -1)
     right_probability = probabilities.gather(1, answers[:, None])[:, 0]
     normaliser = right - right_probability.log()
     unlikely = right_probability < _SAFE_PROBABILITY
     if bool(unlikely.any()):
         normaliser[unlikely] = logits[unlikely].logsumexp(-1)
-    logits.copy_(probabilities)
     return right, normaliser
 
 
