@@ -228,7 +228,7 @@ def test_random_damage_never_gives_a_wrong_number(tmp_path: Path) -> None:
     names = [CONFIG, WEIGHTS, TOKENIZER, CARD, MANIFEST]
     randomness = random.Random(0)
     refused = 0
-    for _ in range(300):
+    for _ in range(400):
         victim = tmp_path / "victim"
         shutil.rmtree(victim, ignore_errors=True)
         shutil.copytree(tmp_path / "whole", victim)
@@ -237,7 +237,7 @@ def test_random_damage_never_gives_a_wrong_number(tmp_path: Path) -> None:
             assert seed_of(load_bundle(victim)) == 1
         except BundleError:
             refused += 1
-    assert refused >= 295  # two files swapped with themselves and the like do no harm
+    assert refused >= 392  # two files swapped with themselves and the like do no harm
 
 
 def damage(directory: Path, names: list[str], randomness: random.Random) -> None:

@@ -1,12 +1,15 @@
 """A translator learns, through the whole way from two files to a bundle."""
 
+import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jumok.bundle import load_bundle
 from jumok.engines.loading import load
 from jumok.errors import ChangedDataError, CheckpointError, ConfigError
 from jumok.recipes import train_translator
@@ -181,3 +184,55 @@ def test_the_forecast_is_within_reach_of_the_minutes_given(tmp_path: Path) -> No
     assert 4 < plan["expected_seconds"] < 14
     assert {choice["name"] for choice in plan["choices"]} >= {"stop.steps", "schedule.warmup", "validate.every"}
     assert all(choice["why"] for choice in plan["choices"])
+
+
+def test_an_export_that_is_missing_is_made_by_the_same_call(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    train_translator(*corpus, out=tmp_path / "run", steps=5, settings=SMALL)
+    export = tmp_path / "run" / "model" / "ctranslate2"
+    assert export.is_dir()
+    shutil.rmtree(export)
+    events: list[Any] = []
+    train_translator(*corpus, out=tmp_path / "run", steps=5, settings=SMALL, watch=events.append)
+    assert [event["event"] for event in events[-2:]] == ["already_done", "finished"]
+    assert export.is_dir()
+
+
+def test_a_better_average_is_not_replaced_when_the_training_goes_on(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    train_translator(*corpus, out=tmp_path / "run", steps=4, settings=SMALL)
+    log = tmp_path / "run" / "log.jsonl"
+    *before, done = log.read_text(encoding="utf-8").splitlines()
+    done = json.dumps({**json.loads(done), "best_score": 1000.0})  # as if an average had been that good
+    log.write_text("\n".join([*before, done, ""]), encoding="utf-8")
+    model = (tmp_path / "run" / "model" / "MANIFEST.json").read_bytes()
+    longer = {"out": tmp_path / "run", "settings": SMALL, "continue_with_changes": True}
+    for steps in (6, 8):
+        assert train_translator(*corpus, steps=steps, **longer).score == 1000.0
+    assert (tmp_path / "run" / "model" / "MANIFEST.json").read_bytes() == model
+
+
+def test_a_schedule_that_cannot_be_leaves_no_trace(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    with pytest.raises(ConfigError, match="warmup"):
+        train_translator(*corpus, out=tmp_path / "run", steps=5, settings={**SMALL, "schedule.warmup": 50})
+    assert train_translator(*corpus, out=tmp_path / "run", steps=5, settings=SMALL).steps == 5
+
+
+def test_a_setting_that_is_new_in_this_version_is_no_change(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 200, str)
+    train_translator(*corpus, out=tmp_path / "run", steps=5, settings=SMALL)
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    del record["asked"]["loss"]["smoothing"], record["asked"]["log"]
+    settings = {name: value for name, value in SMALL.items() if name != "loss.smoothing"}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert train_translator(*corpus, out=tmp_path / "run", steps=5, settings=settings).steps == 5
+
+
+def test_the_card_knows_languages_and_usual_lengths(tmp_path: Path) -> None:
+    source, target = write_task(tmp_path, 200, str)
+    corpus = source.rename(tmp_path / "a.en"), target.rename(tmp_path / "a.ko")
+    train_translator(*corpus, out=tmp_path / "run", steps=2, settings=SMALL)
+    card = load_bundle(tmp_path / "run" / "model").card
+    assert card["languages"] == ["en", "ko"]
+    assert 8 <= card["usual_tokens"] <= 20

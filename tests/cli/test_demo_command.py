@@ -32,6 +32,54 @@ def test_the_tour_leaves_what_it_promises(jumok: Jumok, tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "run" / "model" / "weights.safetensors").exists()
 
 
+@pytest.mark.usefixtures("small")
+def test_a_changed_length_is_refused_and_what_the_error_advises_works(
+    jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for what_is_shown in ("_test", "_draw"):
+        monkeypatch.setattr(demo, what_is_shown, lambda *_: None)
+    arguments = ["demo", "--directory", tmp_path / "demo", "--minutes"]
+    assert jumok(*arguments, "0.003").code == 0
+    changed = jumok(*arguments, "0.004")
+    assert changed.code == 2
+    assert "stop.minutes: 0.003 → 0.004" in changed.err
+    for advised in ("--continue-with-changes", "--fresh"):
+        assert advised in changed.err
+        assert jumok(*arguments, "0.004", advised).code == 0
+
+
+@pytest.mark.parametrize("minutes", ["inf", "nan", "0", "-1"])
+@pytest.mark.parametrize("what", ["translator", "classifier", "lm"])
+def test_a_length_that_cannot_be_is_refused_before_anything_is_made(
+    jumok: Jumok, tmp_path: Path, what: str, minutes: str
+) -> None:
+    ended = jumok("demo", what, "--directory", tmp_path / "demo", f"--minutes={minutes}")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"stop.minutes={float(minutes)} cannot be used" in ended.err
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_all_demos_pass_on_what_to_do_with_an_older_training(
+    jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+
+    class Enough(Exception):
+        pass
+
+    def train(*_data: object, **arguments: object) -> None:
+        asked.append(arguments)
+        raise Enough
+
+    monkeypatch.setattr(corpus.demo_pairs, "__defaults__", (0, 200))
+    monkeypatch.setattr("jumok.cli.demo_others.train_demo", train)
+    for what in ("translator", "classifier", "lm"):
+        with pytest.raises(Enough):
+            jumok("demo", what, "--directory", tmp_path / what, "--fresh")
+    assert [arguments["fresh"] for arguments in asked] == [True] * 3
+
+
 def test_pieces_no_font_can_draw_are_numbered_and_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = set(map(ord, "abc</s>▁"))
     monkeypatch.setattr(picture, "_letters", lambda _file: letters)

@@ -64,6 +64,16 @@ def test_evaluate_refuses_an_unknown_tokenisation_before_it_works(jumok: Jumok, 
     assert 'Did you mean "13a"?' in ended.err
 
 
+def test_evaluate_refuses_what_it_would_not_use_or_could_not_write(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", "-m", trained / "run", trained / "a.en", trained / "a.ko"]
+    plotted = jumok(*arguments, "--plot", tmp_path / "confusion.png")
+    assert (plotted.code, plotted.out) == (2, "")
+    assert "--plot has no effect on the evaluation of a translator" in plotted.err
+    unwritable = jumok(*arguments, "--output", tmp_path)
+    assert (unwritable.code, unwritable.out) == (2, "")
+    assert "it is a directory" in unwritable.err
+
+
 @pytest.mark.parametrize("command", ["score", "evaluate"])
 def test_unequal_files_are_refused(jumok: Jumok, trained: Path, tmp_path: Path, command: str) -> None:
     (tmp_path / "short").write_text("하나\n", encoding="utf-8")

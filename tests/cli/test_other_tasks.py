@@ -41,6 +41,9 @@ def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, 
     shown = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--plot", tmp_path / "confusion.png").out
     assert "true \\ answer" in shown
     assert (tmp_path / "confusion.png").stat().st_size > 1000
+    for option in (["--output", tmp_path / "out"], ["--beam", "3"], ["--languages", "en", "ko"]):
+        refused = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", *option)
+        assert (refused.code, f"{option[0]} has no effect" in refused.err) == (2, True)
     text = "The soup was wonderful."
     label, probability, words = jumok("classify", "-m", tmp_path / "run", "--explain=2", stdin=text).out.split("\t")
     assert label == "positive"
@@ -143,6 +146,9 @@ def test_a_language_model_is_trained_used_and_measured(jumok: Jumok, tmp_path: P
     refused = jumok("translate", "-m", tmp_path / "run", stdin="x")
     assert refused.code == 2
     assert "Use: jumok generate" in refused.err
+    for option in (["--output", tmp_path / "out"], ["--plot", tmp_path / "plot.png"], ["--tokenize=13a"]):
+        refused = jumok("evaluate", "-m", tmp_path / "run", tmp_path / "a.txt", *option)
+        assert (refused.code, "has no effect on the evaluation of a language model" in refused.err) == (2, True)
     no_vectors = jumok("embed", "-m", tmp_path / "run", stdin="x")
     assert (no_vectors.code, "has no encoder" in no_vectors.err) == (2, True)
 

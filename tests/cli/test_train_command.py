@@ -286,6 +286,9 @@ def test_a_run_of_another_task_is_refused(jumok: Jumok, copy: Path) -> None:
         (["--set", "batch.token=5"], 'Unknown setting "batch.token". Did you mean "batch.tokens"?'),
         (["--set", "seed"], '"seed" is not a setting'),
         (["--set", "seed=-1"], "seed=-1 cannot be used"),
+        (["--seed", "-1"], "seed=-1 cannot be used"),
+        (["--seed", "18446744073709551616"], "seed=18446744073709551616 cannot be used"),
+        (["--set", "stop.minutes=NaN"], "stop.minutes=nan cannot be used"),
         (["--config", "missing.toml"], "missing.toml: cannot be read"),
     ],
 )
@@ -296,4 +299,15 @@ def test_wrong_settings_are_found_before_anything_is_done(
     ended = jumok("train", "translator", *train_arguments(tmp_path), *arguments)
     assert ended.code == 2
     assert message in ended.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("length", ["minutes", "epochs"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf", "-1", "0", "1e300"])
+def test_lengths_that_cannot_be_are_refused(jumok: Jumok, tmp_path: Path, length: str, value: str) -> None:
+    write_corpus(tmp_path)
+    files = [tmp_path / "a.en", tmp_path / "a.ko"]
+    ended = jumok("train", "translator", *files, "-o", tmp_path / "run", f"--{length}={value}")
+    assert ended.code == 2
+    assert f"stop.{length}={float(value)} cannot be used" in ended.err
     assert not (tmp_path / "run").exists()

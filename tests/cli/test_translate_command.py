@@ -109,6 +109,23 @@ def test_an_unwritable_out_is_a_clear_error(jumok: Jumok, trained: Path, tmp_pat
     assert f"{tmp_path / 'no' / 'out'}: cannot be written" in ended.err
 
 
+def test_a_directory_for_out_is_refused_before_anything_is_done(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    for model in (trained / "run", tmp_path / "nowhere"):
+        ended = jumok("translate", "-m", model, "-o", tmp_path, stdin=f"{SENTENCE}\n")
+        assert ended.code == 2
+        assert f"{tmp_path}: cannot be written (it is a directory)" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_words_of_an_alignment_are_those_between_white_space(jumok: Jumok, trained: Path) -> None:
+    text = "The  small\tcat sees\u3000the dog."
+    ended = jumok("translate", "-m", trained / "run", "--alignment", stdin=f"{text}\n")
+    output, alignment = ended.out.rstrip("\n").split("\t")
+    pairs = [tuple(map(int, pair.split("-"))) for pair in alignment.split()]
+    assert {source for source, _ in pairs} <= set(range(len(text.split())))
+    assert {target for _, target in pairs} <= set(range(len(output.split())))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -120,6 +137,8 @@ def test_an_unwritable_out_is_a_clear_error(jumok: Jumok, trained: Path, tmp_pat
         (["--seed", "1"], "--seed has no effect without --temperature"),
         (["--temperature", "-1"], "temperature"),
         (["--top-p", "0"], "top_p"),
+        (["--beam", "4", "--temperature", "0.5"], "--beam has no effect with --temperature"),
+        (["--beam", "1", "--top-k", "5"], "--beam has no effect with --temperature, --top-k"),
     ],
 )
 def test_wrong_options_are_explained(jumok: Jumok, trained: Path, arguments: list[str], message: str) -> None:

@@ -98,7 +98,7 @@ def _file(rows: Sequence[bytes], end: bytes, last_end: bool, bom: bool) -> bytes
     return (b"\xef\xbb\xbf" if bom else b"") + body
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2000, deadline=None)
 @given(
     corpus=_corpora(),
     ends=st.tuples(st.sampled_from([b"\n", b"\r\n"]), st.sampled_from([b"\n", b"\r\n"])),
@@ -233,7 +233,7 @@ def test_languages_are_chosen_by_name(write: Callable[..., Path]) -> None:
     for path in (table, record, memory):
         assert pairs_of(path, languages=("en", "ko"))[0] == [("one", "hana")]
     for path in (record, memory):
-        with pytest.raises(InputError, match=r"3 languages \((de, en, ko|DE, EN-us, ko)\)"):
+        with pytest.raises(InputError, match=r"3 languages \((de, en, ko|DE, EN-us, ko)\).*--languages en ko"):
             pairs_of(path)
     with pytest.raises(InputError, match='no language "fr"; there are: de, en-US, ko'):
         pairs_of(table, languages=("en", "fr"))
@@ -414,6 +414,18 @@ def test_rejections_read_well_and_are_plain_values() -> None:
     ]
     assert json.loads(json.dumps(rejections.to_json()))["reasons"]["empty side"]["count"] == 7
     assert rejections.to_json()["total"] == 8
+
+
+def test_every_rejection_is_logged_not_only_the_first_few() -> None:
+    logged: list[tuple[str, str]] = []
+    rejections = Rejections(log=lambda reason, where: logged.append((reason, where)))
+    for line in range(1, 10):
+        rejections.add("empty side", f"a.en:{line}")
+    assert logged == [("empty side", f"a.en:{line}") for line in range(1, 10)]
+    silent = Rejections()
+    for reason, where in logged:
+        silent.add(reason, where)
+    assert rejections == silent
 
 
 # ---------------------------------------------------------------- memory, and lines alone

@@ -1,5 +1,8 @@
+import errno
 import io
+import os
 import random
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +14,8 @@ from jumok.data.corpora import UnequalLengthError
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.held_out import HELD_OUT_SHARE
 from jumok.data.parallel import PAIRS
-from jumok.data.prepared import Corpus, prepare_corpus
-from jumok.errors import InputError
+from jumok.data.prepared import Corpus, open_corpus, prepare_corpus
+from jumok.errors import InputError, WriteError
 
 WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")
 
@@ -159,3 +162,64 @@ def test_subword_sampling_changes_the_pieces_and_never_the_text(corpus: Corpus) 
         assert np.array_equal(b.source, again.source)
         differences += a.source.shape != b.source.shape or not np.array_equal(a.source, b.source)
     assert differences
+
+
+def test_a_validation_pair_too_long_is_left_out_too(tmp_path: Path) -> None:
+    train = write_corpus(tmp_path, 50)
+    (tmp_path / "valid").mkdir()
+    valid = write_corpus(tmp_path / "valid", 7, seed=9)
+    for path in valid:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("long " * 300 + "\n")
+    corpus = prepare_corpus(replace(PAIRS, longest=100), tmp_path / "store", train, valid=valid)
+    assert len(corpus.valid) == 7
+    assert (tmp_path / "store" / "rejected.tsv").read_text(
+        encoding="utf-8"
+    ) == f"{valid[0]}:8\tlonger than 100 tokens\n"
+
+
+def test_everything_left_out_is_named_in_a_file(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 50)
+    for path in paths:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("\n" * 12)
+    corpus = prepare_corpus(PAIRS, tmp_path / "store", paths)
+    named = (tmp_path / "store" / "rejected.tsv").read_text(encoding="utf-8").splitlines()
+    assert corpus.facts["rejected"]["total"] == 12
+    assert [line.split("\t")[0] for line in named] == [f"{paths[0]}:{n}" for n in range(51, 63)]
+
+
+def test_pipes_are_kept_because_they_are_read_more_than_once(tmp_path: Path) -> None:
+    files, pipes = write_corpus(tmp_path, 40), [tmp_path / "source-pipe", tmp_path / "target-pipe"]
+    for file, pipe in zip(files, pipes, strict=True):
+        os.mkfifo(pipe)
+        threading.Thread(target=lambda file=file, pipe=pipe: pipe.write_bytes(file.read_bytes()), daemon=True).start()
+    corpus = prepare_corpus(PAIRS, tmp_path / "store", pipes)
+    assert len(corpus.train) + len(corpus.valid) == 40
+
+
+def test_another_process_takes_what_was_made(tmp_path: Path) -> None:
+    made = prepare_corpus(PAIRS, tmp_path / "store", write_corpus(tmp_path, 40))
+    assert open_corpus(tmp_path / "store", made.facts["fingerprint"]).facts == made.facts
+    with pytest.raises(InputError, match="All processes"):
+        open_corpus(tmp_path / "store", "something else")
+
+
+def test_a_full_disk_is_explained_and_leaves_nothing_half_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("jumok.data.store._write", full)
+    with pytest.raises(WriteError, match=r"train: cannot be written \(No space left on device\).*bytes are free"):
+        prepare_corpus(PAIRS, tmp_path / "store", write_corpus(tmp_path, 40))
+    assert not list((tmp_path / "store").glob("*train*"))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    paths = write_corpus(tmp_path, 40)
+    monkeypatch.setattr("jumok.data.store.file_digest", forbidden)
+    with pytest.raises(InputError, match=r"a\.src: cannot be read \(Permission denied\)"):
+        prepare_corpus(PAIRS, tmp_path / "store", paths)

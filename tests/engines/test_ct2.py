@@ -218,3 +218,12 @@ def test_translating_with_it_imports_no_torch(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == (FROZEN / "translations.txt").read_text(encoding="utf-8")
+
+
+def test_pairs_beyond_the_exported_positions_are_scored_too(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    directory, _ = export_ctranslate2(tmp_path / "model")
+    original = TorchEngine.from_bundle(load_bundle(tmp_path / "model"))
+    exported = Ctranslate2Engine(directory, tokenizer, lambda: original)
+    long = [5] * 2100
+    assert exported.score([long, [5]], [long, [5]]) == original.score([long, [5]], [long, [5]])

@@ -98,6 +98,16 @@ def test_input_is_split_at_the_default_limit(echo: EchoEngine, echoing: TextTran
     assert len(echo.asked) == 2
 
 
+def test_lines_longer_than_the_model_is_used_to_are_split_at_sentence_ends(
+    echo: EchoEngine, tokenizer: Tokenizer
+) -> None:
+    used_to_ten = TextTranslator(echo, tokenizer, {"usual_tokens": 10})
+    two, one = "Cat dog bird. Tree house river sky.", "cat dog bird tree house river sky cat dog bird tree house"
+    results = used_to_ten.translate_batch([two, one, "Cat. Dog."])
+    assert [result.segments for result in results] == [2, 1, 1]  # one sentence is not cut for being long
+    assert [result.text for result in results] == [two, one, "Cat. Dog."]
+
+
 def test_input_is_split_where_the_engine_ends(tokenizer: Tokenizer) -> None:
     engine = EchoEngine(longest=10)
     text = "cat dog bird fish, tree house river sky, " * 3

@@ -12,8 +12,8 @@ text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
 
 
 def runs_of(tokens: list[int]) -> set[tuple[int, ...]]:
-    """All runs of one, two and three tokens, the slow way."""
-    return {tuple(tokens[i : i + n]) for n in (1, 2, 3) for i in range(len(tokens) - n + 1)}
+    """All runs of one to four tokens, the slow way."""
+    return {tuple(tokens[i : i + n]) for n in (1, 2, 3, 4) for i in range(len(tokens) - n + 1)}
 
 
 @given(text_of_tokens)

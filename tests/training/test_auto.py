@@ -14,6 +14,7 @@ from jumok.training.auto import (
     forecast,
     measure_step,
     require_one_length,
+    smaller_preset,
 )
 from jumok.training.settings import Settings, StopSettings
 
@@ -95,3 +96,22 @@ def test_the_speed_is_that_of_the_later_steps() -> None:
         time.sleep(0.2 if len(calls) < 4 else 0.02)  # the first ones warm up
 
     assert 0.015 < measure_step(step, StopSettings(steps=5)) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("changes", "step", "expected"),
+    [
+        ({"stop__minutes": 60.0}, 1.0, "small"),  # 7 epochs of 500 steps
+        ({"stop__minutes": 60.0}, 10.0, "tiny"),
+        ({}, 10.0, "small"),  # in a night
+        ({}, 100.0, "tiny"),
+        ({"stop__epochs": 10.0}, 100.0, "small"),  # as long as it takes
+        ({"stop__steps": 10}, 100.0, "small"),
+    ],
+)
+def test_a_machine_too_slow_for_the_corpus_gets_a_smaller_model(
+    changes: dict[str, object], step: float, expected: str
+) -> None:
+    smaller = smaller_preset(settings_with(preset="small", **changes), 500, Costs(step, 1.0))
+    assert (smaller.value if smaller else "small") == expected
+    assert smaller_preset(settings_with(preset="tiny", **changes), 500, Costs(step, 1.0)) is None

@@ -362,7 +362,7 @@ def test_random_damage_is_noticed_and_never_gives_a_wrong_number(tmp_path: Path)
         save(tmp_path / "whole", step)
     randomness = random.Random(0)
     fallen_back = 0
-    for _ in range(150):
+    for _ in range(600):
         shutil.rmtree(tmp_path / "victim", ignore_errors=True)
         shutil.copytree(tmp_path / "whole", tmp_path / "victim")
         damage(tmp_path / "victim" / "step-00000002", randomness)
@@ -371,7 +371,7 @@ def test_random_damage_is_noticed_and_never_gives_a_wrong_number(tmp_path: Path)
         assert checkpoint is not None
         assert_is_step(checkpoint, 1 if rejected else 2)
         fallen_back += len(rejected)
-    assert fallen_back >= 140  # a byte added to the end of the manifest is a line break and does no harm
+    assert fallen_back >= 550  # a byte added to the end of the manifest is a line break and does no harm
 
 
 def test_a_checkpoint_under_the_name_of_another_step_is_rejected(tmp_path: Path) -> None:
@@ -425,7 +425,7 @@ from jumok.files import REAL_FILES, clean_leftovers
 from jumok.training.checkpoint import save_checkpoint
 from test_checkpoint import groups_of, state_of
 directory, randomness, last = Path(sys.argv[1]), random.Random(0), 1
-for _ in range(10):
+for _ in range(200):
     child = os.fork()
     if child == 0:
         for step in range(last + 1, last + 1000):
@@ -433,7 +433,7 @@ for _ in range(10):
         os._exit(1)
     while not any(entry.name > f"step-{last:08d}" for entry in directory.glob("step-*")):  # until it really saves
         time.sleep(0.001)
-    time.sleep(randomness.uniform(0, 0.06))
+    time.sleep(randomness.uniform(0, 0.03))
     os.kill(child, signal.SIGKILL)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     checkpoint = latest(directory)
@@ -454,4 +454,4 @@ def test_real_kills_while_saving(tmp_path: Path) -> None:
         [sys.executable, "-c", KILLED_SAVER, tmp_path], env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 10
+    assert int(done.stdout) > 200

@@ -116,7 +116,7 @@ def test_a_batch_too_large_for_memory_is_cut_and_the_update_stays_the_same(tmp_p
     cut, uncut = Toy(tmp_path / "cut", loss_of=small_memory), Toy(tmp_path / "uncut", loss_of=large_memory)
     cut.go()
     uncut.go()
-    assert cut.trainer.pieces == 2
+    assert cut.trainer.gradients.pieces == 2
     assert {"event": "memory", "step": 0, "pieces": 2} in cut.events  # found by the largest batch, before any step
     for name, weight in weights(cut).items():
         torch.testing.assert_close(weight, weights(uncut)[name], rtol=1e-4, atol=1e-5)
@@ -211,3 +211,19 @@ def test_a_damaged_checkpoint_is_passed_over_loudly_and_the_end_is_the_same(tmp_
     assert toy.events[0]["event"] == "rejected"
     assert same(weights(toy), weights(whole))
     assert toy.log() == whole.log()
+
+
+def test_one_row_too_large_for_memory_is_named(tmp_path: Path) -> None:
+    def no_memory(model: ToyModel, batch: ToyBatch) -> Tensor:
+        raise MemoryError
+
+    with pytest.raises(TrainingError, match=r"Not even one example fits into memory: 1 toy rows"):
+        Toy(tmp_path / "run", loss_of=no_memory).go()
+
+
+def test_a_score_that_no_checkpoint_knows_of_must_be_beaten(tmp_path: Path) -> None:
+    Toy(tmp_path / "run", steps=6, average=1).go()
+    longer = Toy(tmp_path / "run", steps=12, average=1, best_before=1.0)
+    assert longer.go() is not None
+    assert longer.published == {}
+    assert longer.trainer.progress.best_score == 1.0

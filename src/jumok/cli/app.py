@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
@@ -29,7 +30,8 @@ from jumok.cli.options import ValidFiles, say
 from jumok.cli.score import score
 from jumok.cli.train import train_classifier_command, train_lm_command, train_translator_command
 from jumok.cli.translate import translate
-from jumok.errors import JumokError, MissingExtraError
+from jumok.cli.writing import standard_output
+from jumok.errors import JumokError, MissingExtraError, WriteError
 
 # Plain help: drawing it with rich takes longer than everything else together.
 _PLAIN = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
@@ -80,33 +82,41 @@ app.command("info", epilog="Example: jumok info -m run")(info)
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code; what the user did wrong is said without a traceback."""
     try:
-        app(arguments, prog_name="jumok")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        code = _exit_code(arguments)
+        sys.stdout.flush()  # here, so that a full disk is an error of the command
+        return code
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA_PACKAGES:
             raise
         return _fail(MissingExtraError(error.name, "train", "This command"))
     except JumokError as error:
         return _fail(error)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    try:
+        app(arguments, prog_name="jumok")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
 
 def _fail(error: JumokError) -> int:
-    sys.stdout.flush()
+    with suppress(WriteError):  # one error is enough
+        sys.stdout.flush()
     say(f"jumok: {error}")
     return error.exit_code
 
 
 def main() -> NoReturn:
     """The command `jumok`."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # whatever the locale says
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout = standard_output(sys.stdout)
+    if isinstance(sys.stderr, TextIOWrapper):  # whatever the locale says
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):  # `jumok translate … | head` ends quietly, as other programs do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     code = run()
-    sys.stdout.flush()
     if threading.active_count() > 1:
         # A thread may wait for standard input. Python would wait for the lock it holds, and abort.
         os._exit(code)

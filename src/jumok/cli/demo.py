@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jumok.cli.training import ContinueWithChanges
+
 if TYPE_CHECKING:
     from jumok.data.demo import DemoCorpus
     from jumok.engines.text import TextTranslator
@@ -37,6 +39,8 @@ def demo(
     minutes: Annotated[
         float | None, typer.Option(metavar="N", help="How long to train. [2.8, or 1 for a classifier or lm]")
     ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was trained in DIR and start again.")] = False,
+    continue_with_changes: ContinueWithChanges = False,
 ) -> None:
     """See it work in a few minutes, without data.
 
@@ -46,18 +50,18 @@ def demo(
     import jumok.recipes  # noqa: F401 - says at once if something to train with is missing
     from jumok.cli.demo_others import demo_classifier, demo_lm
     from jumok.errors import require_choice
+    from jumok.training.settings import Settings
 
     require_choice("demo", what, ("translator", "classifier", "lm"))
+    Settings.from_dict({"stop": {"minutes": minutes}})  # a length that cannot be is refused before anything is made
+    if minutes is None:
+        minutes = 2.8 if what == "translator" else 1.0
     place = directory or Path("demo" if what == "translator" else f"demo-{what}")
-    if what == "classifier":
-        demo_classifier(place, minutes or 1.0)
-    elif what == "lm":
-        demo_lm(place, minutes or 1.0)
-    else:
-        _demo_translator(place, minutes or 2.8)
+    run_demo = {"translator": _demo_translator, "classifier": demo_classifier, "lm": demo_lm}[what]
+    run_demo(place, minutes, {"fresh": fresh, "continue_with_changes": continue_with_changes})
 
 
-def _demo_translator(directory: Path, minutes: float) -> None:
+def _demo_translator(directory: Path, minutes: float, again: dict[str, bool]) -> None:
     from jumok.data.demo import write_demo_corpus
 
     corpus = directory / "corpus"
@@ -65,7 +69,7 @@ def _demo_translator(directory: Path, minutes: float) -> None:
     pairs = write_demo_corpus(corpus)
     print(f"   {len(pairs.train):,} pairs to learn from, {len(pairs.test):,} to test with combinations never learned\n")
     print(f"2. Training for about {minutes:g} minutes → {directory / 'run'}")
-    _train(corpus, directory / "run", minutes)
+    _train(corpus, directory / "run", minutes, again)
     from jumok.engines.loading import load_translator
 
     translator = load_translator(directory / "run")
@@ -76,12 +80,13 @@ def _demo_translator(directory: Path, minutes: float) -> None:
     _say_what_next(directory)
 
 
-def _train(corpus: Path, run: Path, minutes: float) -> None:
+def _train(corpus: Path, run: Path, minutes: float, again: dict[str, bool]) -> None:
     from jumok.cli.demo_others import train_demo
 
+    files = corpus / "train.en", corpus / "train.ko"
     valid = [corpus / "valid.en", corpus / "valid.ko"]
     settings = {**SETTINGS, "stop.minutes": minutes}
-    train_demo("train_translator", corpus / "train.en", corpus / "train.ko", valid=valid, settings=settings, out=run)
+    train_demo("train_translator", *files, valid=valid, settings=settings, out=run, **again)
 
 
 def _test(translator: TextTranslator, pairs: DemoCorpus) -> None:

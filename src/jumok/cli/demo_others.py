@@ -29,12 +29,13 @@ def train_demo(recipe: str, *data: Path, settings: dict[str, Any], **arguments: 
     with watching("jumok demo") as watcher:
         code, result = train_watched(watcher, recipe, *data, settings=settings, **arguments)
     if result is None:
-        say("Stopped; everything so far is saved. The same command goes on.")
+        without = " without --fresh" if arguments.get("fresh") else ""
+        say(f"Stopped; everything so far is saved. The same command{without} goes on.")
         raise typer.Exit(code)
 
 
-def demo_classifier(directory: Path, minutes: float) -> None:
-    """Reviews with negation and contrast."""
+def demo_classifier(directory: Path, minutes: float, again: dict[str, bool]) -> None:
+    """Reviews with negation and contrast. `again` says what to do with a training that is there already."""
     from jumok.data.demo_reviews import demo_reviews
     from jumok.engines.loading import load_classifier
 
@@ -46,7 +47,7 @@ def demo_classifier(directory: Path, minutes: float) -> None:
     print(f"   {len(train):,} to learn from, {len(test):,} to test; each says something good or bad, turns it around\n")
     print(f"2. Training for about {minutes:g} minutes → {directory / 'run'}")
     settings = {**REVIEWS, "stop.minutes": minutes}
-    train_demo("train_classifier", data, settings=settings, out=directory / "run")
+    train_demo("train_classifier", data, settings=settings, out=directory / "run", **again)
     classifier = load_classifier(directory / "run")
     found = classifier.classify([text for _, text in test])
     right = sum(each.label == label for each, (label, _) in zip(found, test, strict=True))
@@ -60,8 +61,8 @@ def demo_classifier(directory: Path, minutes: float) -> None:
    jumok train classifier YOUR.tsv -o run      a label, a tab and a text in each line""")
 
 
-def demo_lm(directory: Path, minutes: float) -> None:
-    """The Korean side of the built-in corpus."""
+def demo_lm(directory: Path, minutes: float, again: dict[str, bool]) -> None:
+    """The Korean side of the built-in corpus. `again` says what to do with a training that is there already."""
     from jumok.data.demo import demo_pairs
     from jumok.engines.loading import load_generator
 
@@ -70,7 +71,7 @@ def demo_lm(directory: Path, minutes: float) -> None:
     _write(data, "".join(f"{korean}\n\n" for _, korean in demo_pairs().train))
     print(f"\n2. Training for about {minutes:g} minutes → {directory / 'run'}")
     settings = {**SENTENCES, "stop.minutes": minutes}
-    train_demo("train_lm", data, settings=settings, out=directory / "run")
+    train_demo("train_lm", data, settings=settings, out=directory / "run", **again)
     generator = load_generator(directory / "run")
     print("\n3. What it writes")
     for seed in range(5):

@@ -27,6 +27,7 @@ def embed(
     import numpy as np
 
     from jumok.cli.reading import chunks_as_they_come, lines_of
+    from jumok.cli.writing import explained, require_file
     from jumok.engines.classifier import TextClassifier
     from jumok.engines.loading import load
     from jumok.engines.native import TorchEngine
@@ -35,6 +36,7 @@ def embed(
 
     if out is not None and out.suffix != ".npy":
         raise ConfigError(f"{out}: the name must end in .npy. Without -o, JSON lines are written.")
+    require_file(out)
     loaded = load(model, "torch")
     network: Any
     if isinstance(loaded, TextTranslator) and isinstance(loaded.engine, TorchEngine):
@@ -54,6 +56,6 @@ def embed(
     if out is not None:
         width = network.config.d_model
         array = np.concatenate(found) if found else np.zeros((0, width), np.float32)
-        with open(out, "wb") as file:
+        with explained(out), open(out, "wb") as file:
             np.save(file, array)
         say(f"{len(array):,} vectors of width {width} → {out}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jumok.cli.options import Beam, Json, Model, Source, Target, print_json
+from jumok.cli.options import DEFAULT_BEAM, Beam, Json, Languages, Model, Source, Target, print_json
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     from jumok.engines.language_model import TextGenerator
     from jumok.engines.text import TextTranslator
 
+# Options that have an effect, by task.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "translator": ("--languages", "--beam", "--tokenize", "--output"),
+    "classifier": ("--plot",),
+    "language model": (),
+}
+
 
 def evaluate(
     model: Model,
     source: Source,
     reference: Target = None,
-    beam: Beam = 5,
+    languages: Languages = None,
+    beam: Beam = None,
     tokenize: Annotated[
         str | None,
         typer.Option(metavar="none|13a|char|…", help="sacreBLEU's tokenisation; else chosen by the script."),
@@ -36,19 +44,25 @@ def evaluate(
     classifier (SRC is a file with labels) accuracy, macro-F1, calibration and what is taken for what. Of a language
     model (SRC is a text) perplexity per token and bits per byte.
     """
+    from jumok.cli.reading import aligned_texts
+    from jumok.cli.writing import require_file
     from jumok.engines.loading import load
-    from jumok.engines.text import TextTranslator
     from jumok.evaluation import corpus_scores
 
     if tokenize is not None:
         corpus_scores(["x"], ["x"], tokenize)  # a wrong option is found now, not after an hour
+    for path in (output, plot):
+        require_file(path)
     loaded = load(model)
-    paths = [source] if reference is None else [source, reference]
-    if isinstance(loaded, TextTranslator):
-        lines, values = _evaluate_translator(loaded, paths, beam, tokenize, output)
-    elif len(paths) > 1:
+    task = _task_of(loaded)
+    given = {"--languages": languages, "--beam": beam, "--tokenize": tokenize, "--output": output, "--plot": plot}
+    _refuse_unused(task, [name for name, value in given.items() if value is not None])
+    if task == "translator":
+        pairs = list(aligned_texts([source] if reference is None else [source, reference], languages))
+        lines, values = _evaluate_translator(loaded, pairs, DEFAULT_BEAM if beam is None else beam, tokenize, output)
+    elif reference is not None:
         raise ConfigError(f"{reference}: only a translator is compared with a second file. Give one file.")
-    elif hasattr(loaded, "classes"):
+    elif task == "classifier":
         lines, values = _evaluate_classifier(loaded, source, plot)
     else:
         lines, values = _evaluate_language_model(loaded, source)
@@ -58,15 +72,27 @@ def evaluate(
         print("\n".join(lines))
 
 
+def _task_of(loaded: object) -> str:
+    from jumok.engines.text import TextTranslator
+
+    if isinstance(loaded, TextTranslator):
+        return "translator"
+    return "classifier" if hasattr(loaded, "classes") else "language model"
+
+
+def _refuse_unused(task: str, given: list[str]) -> None:
+    unused = [name for name in given if name not in _OPTIONS[task]]
+    if unused:
+        raise ConfigError(f"{unused[0]} has no effect on the evaluation of a {task}. Leave it out.")
+
+
 def _evaluate_translator(
-    translator: TextTranslator, paths: list[Path], beam: int, tokenize: str | None, output: Path | None
+    translator: TextTranslator, pairs: list[tuple[str, str]], beam: int, tokenize: str | None, output: Path | None
 ) -> tuple[list[str], dict[str, Any]]:
-    from jumok.cli.reading import aligned_texts
     from jumok.cli.writing import output_to
     from jumok.engines.engine import DecodingOptions
     from jumok.evaluation import corpus_scores, exact_match
 
-    pairs = list(aligned_texts(paths))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     started = time.perf_counter()
     results = translator.translate_batch(sources, DecodingOptions(beam=beam))
@@ -139,8 +165,10 @@ def _evaluate_classifier(classifier: TextClassifier, path: Path, plot: Path | No
         lines += ["", "left out:", rejections.render()]
     if plot is not None:
         from jumok.cli.picture import draw_confusion
+        from jumok.cli.writing import explained
 
-        draw_confusion(table, classifier.classes, plot)
+        with explained(plot):
+            draw_confusion(table, classifier.classes, plot)
         lines += ["", f"drawn → {plot}"]
     return lines, values
 

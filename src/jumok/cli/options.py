@@ -12,10 +12,14 @@ import typer
 from typer.core import TyperCommand
 
 MODEL_HELP = "A model directory, or the run directory of a training."
+DEFAULT_BEAM = 5
 
 Model = Annotated[Path, typer.Option("-m", "--model", metavar="MODEL", help=MODEL_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs to read.")]
-Beam = Annotated[int, typer.Option("--beam", metavar="N", help="Hypotheses kept side by side; 1 is greedy search.")]
+Beam = Annotated[
+    int | None,
+    typer.Option("--beam", metavar="N", help=f"Hypotheses kept side by side; 1 is greedy search. [{DEFAULT_BEAM}]"),
+]
 Texts = Annotated[
     list[Path] | None,
     typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
@@ -26,6 +30,10 @@ OutFile = Annotated[
 Valid = Annotated[
     tuple[Path, Path] | None,
     typer.Option("--valid", metavar="SRC [TGT]", help="One file or two to measure on; they are not learned from."),
+]
+Languages = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--languages", metavar="SRC TGT", help="Which two of a file that names several, such as: en ko"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +28,8 @@ from jumok.cli.status import (
     describe_warning,
     duration,
 )
+from jumok.cli.writing import discard
+from jumok.errors import WriteError
 
 
 class Watcher(Protocol):
@@ -195,9 +196,11 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _undisturbed(write: Callable[[], object]) -> None:
-    """Writes, if somebody still reads: a training does not end because `| head` has seen enough."""
+    """Writes, if that is possible: a training does not end because `| head` has seen enough, or a disk is full."""
     try:
         write()
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout.fileno())
+    except WriteError as error:
+        say(f"jumok: warning: {error} The training goes on without it.")

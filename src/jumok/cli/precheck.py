@@ -8,6 +8,7 @@ from pathlib import Path
 from jumok.cli.options import say
 from jumok.data.check import check_pairs
 from jumok.data.findings import Finding
+from jumok.data.languages import Languages
 from jumok.data.lines import STANDARD_INPUT
 from jumok.errors import InputError
 
@@ -15,14 +16,16 @@ _FATAL = ("unequal-length", "labels")
 _TOLD_BY_TRAINING = ("malformed", "empty-side", "too-long")  # it leaves them out and says so, with numbers
 
 
-def look_before_training(paths: Sequence[Path], valid: Sequence[Path] | None) -> None:
+def look_before_training(
+    paths: Sequence[Path], valid: Sequence[Path] | None, languages: Languages | None = None
+) -> None:
     """Raises InputError for a corpus that cannot be meant; warns of whatever else `jumok check` would find.
 
     What can be read only once, standard input and pipes, is left for the training.
     """
     if any(str(path) == STANDARD_INPUT or path.is_fifo() for path in (*paths, *(valid or ()))):
         return
-    for finding in check_pairs(paths, valid).findings:
+    for finding in check_pairs(paths, valid, languages=languages).findings:
         if finding.kind in _FATAL:
             raise InputError(f"{' and '.join(map(str, paths))}: {_in_words(finding)} {finding.advice}")
         if finding.kind not in _TOLD_BY_TRAINING:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jumok.data.corpora import names_of, read_lines, read_records
+from jumok.data.languages import Languages
 from jumok.data.lines import EMPTY, Damage, text_of
 from jumok.engines.text import READ_AHEAD, READ_AHEAD_CHARACTERS
 from jumok.errors import InputError
@@ -20,10 +21,10 @@ def lines_of(files: Sequence[Path]) -> Iterator[str]:
         yield from read_lines(file)
 
 
-def aligned_texts(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
+def aligned_texts(paths: Sequence[Path], languages: Languages | None = None) -> Iterator[tuple[str, str]]:
     """Both sides of every line. Empty ones stay, so that lines out are lines in; what is no text is an error."""
     names = names_of(paths)
-    for number, *sides in read_records(paths):
+    for number, *sides in read_records(paths, languages):
         texts = ["" if text is EMPTY else text for text in map(text_of, sides)]
         for name, text in zip(names, texts, strict=True):
             if isinstance(text, Damage):

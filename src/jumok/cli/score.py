@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from jumok.cli.options import Json, Model, Source, Target, print_json, say
+from jumok.cli.options import Json, Languages, Model, Source, Target, print_json, say
 
 
-def score(model: Model, source: Source, target: Target = None, as_json: Json = False) -> None:
+def score(
+    model: Model, source: Source, target: Target = None, languages: Languages = None, as_json: Json = False
+) -> None:
     """Score given translations.
 
     A line for each pair: log-probability of the whole translation, its number of tokens (with the end), its perplexity.
@@ -19,7 +21,7 @@ def score(model: Model, source: Source, target: Target = None, as_json: Json = F
     from jumok.evaluation import pair_scores, total_score
 
     translator = load_translator(model)
-    pairs = aligned_texts([source] if target is None else [source, target])
+    pairs = aligned_texts([source] if target is None else [source, target], languages)
     found = []
     while chunk := list(islice(pairs, READ_AHEAD)):
         sources, targets = [pair[0] for pair in chunk], [pair[1] for pair in chunk]

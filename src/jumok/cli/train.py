@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jumok.cli.options import Json, Source, Target, Valid, print_json, valid_files
+from jumok.cli.options import Json, Languages, Source, Target, Valid, print_json, valid_files
 from jumok.cli.processes import is_follower
 from jumok.cli.training import (
     Assignments,
@@ -39,6 +39,7 @@ def train_translator_command(
     out: Out,
     target: Target = None,
     valid: Valid = None,
+    languages: Languages = None,
     preset: Preset = None,
     minutes: Minutes = None,
     steps: Steps = None,
@@ -64,7 +65,7 @@ def train_translator_command(
     settings = resolve_settings(config, {"preset": preset, "seed": seed}, lengths, assignments)
     measured_on = valid_files(valid)
     if not is_follower() and not (out / "run.json").exists():
-        look_before_training([source] if target is None else [source, target], measured_on)
+        look_before_training([source] if target is None else [source, target], measured_on, languages)
     run_training(
         Command(
             "train_translator",
@@ -77,6 +78,7 @@ def train_translator_command(
             quiet,
             as_json,
             processes,
+            {"languages": languages},
         ),
         print_config=print_config,
     )

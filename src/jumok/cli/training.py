@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,10 +75,11 @@ class Command:
     quiet: bool
     as_json: bool
     processes: int = 1
+    extra: dict[str, Any] = field(default_factory=dict)  # what only this recipe can be asked for
 
     def arguments(self) -> dict[str, Any]:
         """What the recipe is given beside its files."""
-        return {"valid": self.valid, "settings": self.settings}
+        return {"valid": self.valid, "settings": self.settings, **self.extra}
 
 
 def run_training(command: Command, *, print_config: bool) -> None:

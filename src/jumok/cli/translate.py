@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jumok.cli.options import Json, Model, OutFile, Texts, say
+from jumok.cli.options import DEFAULT_BEAM, Beam, Json, Model, OutFile, Texts, say
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jumok.engines.engine import DecodingOptions
+    from jumok.engines.engine import DecodingOptions, Sampling
     from jumok.engines.text import Result
-
-DEFAULT_BEAM = 5
 
 
 def translate(
     model: Model,
     files: Texts = None,
     out: OutFile = None,
-    beam: Annotated[
-        int | None, typer.Option(metavar="N", help=f"Hypotheses kept side by side; 1 is greedy. [{DEFAULT_BEAM}]")
-    ] = None,
+    beam: Beam = None,
     n_best: Annotated[int, typer.Option(metavar="N", help="So many translations of each line, in columns.")] = 1,
     engine: Annotated[str, typer.Option(metavar="auto|torch|ctranslate2", help="What runs the model.")] = "auto",
     fast: Annotated[
@@ -57,10 +53,16 @@ def translate(
     said on standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
-    from jumok.cli.writing import output_to
+    from jumok.cli.writing import output_to, require_file
     from jumok.engines.engine import DecodingOptions
     from jumok.engines.loading import load_translator
 
+    sampling = _sampling(temperature, top_k, top_p, seed)
+    if sampling is not None and beam is not None:
+        raise ConfigError(
+            "--beam has no effect with --temperature, --top-k or --top-p: they draw at random instead of searching. "
+            "Leave out --beam, or these."
+        )
     options = DecodingOptions.of(
         beam=max(DEFAULT_BEAM, n_best) if beam is None else beam,
         n_best=n_best,
@@ -68,8 +70,9 @@ def translate(
         no_repeat_ngram=no_repeat_ngram,
         prefix=prefix,
         alignment=alignment,
-        sampling=_sampling(temperature, top_k, top_p, seed),
+        sampling=sampling,
     )
+    require_file(out)
     translator = load_translator(model, engine, fast=fast)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
@@ -79,14 +82,14 @@ def translate(
             for chunk in chunks_as_they_come(lines_of(files or [])):
                 for source, result in zip(chunk, translator.translate_batch(chunk, options), strict=True):
                     notes.look_at(result)
-                    line = _json_line(source, result) if as_json else _line(result, options, scores)
+                    line = _json_line(source, result) if as_json else _line(source, result, options, scores)
                     output.write(line + "\n")
                 output.flush()
     finally:
         notes.tell()
 
 
-def _sampling(temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Any:
+def _sampling(temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Sampling | None:
     from jumok.engines.engine import Sampling
 
     given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
@@ -98,7 +101,7 @@ def _sampling(temperature: float | None, top_k: int | None, top_p: float | None,
     return Sampling(**values)
 
 
-def _line(result: Result, options: DecodingOptions, scores: bool) -> str:
+def _line(source: str, result: Result, options: DecodingOptions, scores: bool) -> str:
     if options.n_best == 1 and not scores and not options.alignment:
         return result.text
     found = [(result.text, result.score), *((other.text, other.score) for other in result.alternatives)]
@@ -109,8 +112,8 @@ def _line(result: Result, options: DecodingOptions, scores: bool) -> str:
         if scores:
             columns.append("" if score is None else f"{score:.4f}")
     if options.alignment:
-        pairs = result.alignment.by_word() if result.alignment else []
-        columns.append(" ".join(f"{source}-{target}" for source, target in pairs))
+        pairs = result.alignment.by_word(source, result.text) if result.alignment else []
+        columns.append(" ".join(f"{of_source}-{of_output}" for of_source, of_output in pairs))
     return "\t".join(columns)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -37,13 +37,16 @@ class Pair:
 
 @dataclass(slots=True)
 class Rejections:
-    """How many pairs could not be used, by reason, and where the first of each are."""
+    """How many pairs could not be used, by reason, and where the first of each are; `log` is told of every one."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
+    log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
 
     def add(self, reason: str, where: str) -> None:
         """Count one pair that was left out."""
+        if self.log is not None:
+            self.log(reason, where)
         self.counts[reason] = self.counts.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _EXAMPLES_PER_REASON:
@@ -134,7 +137,9 @@ def read_records(paths: Sequence[str | Path], languages: Languages | None = None
         if without_compression(path).suffix.lower() in _TABLES:
             raise InputError(f"{path} holds both sides by itself; give it alone, or give two plain text files.")
     if languages:
-        raise InputError("languages can be chosen only in a file that names them, not in two text files.")
+        raise InputError(
+            f"{paths[0]}, {paths[1]}: languages can be chosen only in a file that names them, not in two text files."
+        )
     return _aligned(paths[0], paths[1])
 
 

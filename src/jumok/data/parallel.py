@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from jumok.data.corpora import Rejections, read_pairs
 from jumok.data.held_out import Example
+from jumok.data.languages import Languages
 from jumok.data.prepared import Kind
 
 LONGEST = 512  # tokens on either side of a pair that is learned from
 
 
-def _read(paths: Sequence[str | Path], rejections: Rejections) -> Iterator[Example]:
-    for pair in read_pairs(paths, rejections):
+def _read(paths: Sequence[str | Path], rejections: Rejections, languages: Languages | None = None) -> Iterator[Example]:
+    for pair in read_pairs(paths, rejections, languages=languages):
         yield Example((pair.source, pair.target), pair.where)
 
 
@@ -24,3 +27,8 @@ PAIRS = Kind(
     files="two aligned text files, or one TSV, CSV, JSONL or TMX file",
     longest=LONGEST,
 )
+
+
+def pairs_in(languages: Languages | None) -> Kind:
+    """Pairs in these two languages, from files that name theirs; None: files that have two, in their order."""
+    return PAIRS if languages is None else replace(PAIRS, read=partial(_read, languages=languages), variant=languages)

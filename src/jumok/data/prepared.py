@@ -1,6 +1,6 @@
 """A corpus made ready for training: vocabulary learned, examples held out, tokens stored.
 
-    store/  tokenizer.model  train/  valid.jsonl  prepared.json
+    store/  tokenizer.model  train/  valid.jsonl  rejected.tsv  prepared.json
 
 It is made once. When a file or a setting that matters has changed, or anything is missing, it is made again. What a
 task reads and how it becomes tokens stands in a `Kind`.
@@ -27,6 +27,7 @@ from jumok.errors import BundleError, ChangedDataError, InputError
 from jumok.files import (
     REAL_FILES,
     UnreadableError,
+    explained_writing,
     format_json,
     make_directory_durably,
     parse_json_object,
@@ -49,6 +50,7 @@ class Kind:
     files: str  # what may be given, in messages
     longest: int | None = None  # tokens of a text; an example with a longer one is left out
     labelled: bool = False
+    variant: tuple[str, ...] = ()  # what else decides what is read, such as two languages of several
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,16 @@ def prepare_corpus(
     Raises ChangedDataError, with everything left as it is, if `expected` is given and is not the fingerprint. With a
     `tokenizer` none is learned, and `size` does not matter.
     """
-    paths = [_kept(path, directory, alone=len(paths) == 1) for path in paths]
+    paths = [_kept(path, directory, f"input-{n}", alone=len(paths) == 1) for n, path in enumerate(paths)]
+    valid = valid and [_kept(path, directory, f"valid-{n}", alone=len(valid) == 1) for n, path in enumerate(valid)]
     files = [Path(path) for path in (*paths, *(valid or ()))]
     for path in files:
         if not path.exists():
             raise InputError(f"{path}: no such file. Give {kind.files}.")
     vocabulary = size if tokenizer is None else sha256(tokenizer.to_bytes()).hexdigest()
-    fingerprint = fingerprint_of(_all_files(files), kind.name, len(paths), vocabulary, kind.longest, seed)
+    fingerprint = fingerprint_of(
+        _all_files(files), kind.name, len(paths), vocabulary, kind.longest, seed, *kind.variant
+    )
     if expected not in (None, fingerprint):
         raise ChangedDataError(
             f"{', '.join(path.name for path in files)}: changed since this training began. Bring back the old files, "
@@ -100,14 +105,28 @@ def prepare_corpus(
     )
 
 
-def _kept(path: str | Path, directory: Path, *, alone: bool) -> str | Path:
-    """The same path, but for standard input a file with what came from it: a corpus is read several times."""
-    if str(path) != STANDARD_INPUT:
+def open_corpus(directory: Path, fingerprint: str) -> Corpus:
+    """The corpus with this fingerprint that another process has just made."""
+    corpus = _open(directory, fingerprint)
+    if corpus is None:
+        raise InputError(f"{directory}: is not there as it was just made. All processes must see the same directory.")
+    return corpus
+
+
+def _kept(path: str | Path, directory: Path, name: str, *, alone: bool) -> str | Path:
+    """The same path, but for standard input or a pipe a file with what came from it: a corpus is read several times."""
+    is_standard_input = str(path) == STANDARD_INPUT
+    if not is_standard_input and not Path(path).is_fifo():
         return path
     make_directory_durably(REAL_FILES, directory)
-    copy = directory / ("standard-input.tsv" if alone else "standard-input.txt")
-    with open(copy, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+    suffixes = "" if is_standard_input else "".join(Path(path).suffixes)
+    copy = directory / f"{name}{suffixes or ('.tsv' if alone else '.txt')}"
+    with explained_writing(copy), open(copy, "wb") as file:
+        if is_standard_input:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        else:
+            with open(path, "rb") as pipe:
+                shutil.copyfileobj(pipe, file)
     return copy
 
 
@@ -126,19 +145,27 @@ class _Preparation:
         self.classes: dict[str, int] = {}
 
     def make(self, fingerprint: str, vocabulary: Tokenizer | int | None) -> Corpus:
+        """Everything, with each example that is left out named in a file."""
+        make_directory_durably(REAL_FILES, self.directory)
+        path = self.directory / "rejected.tsv"
+        with explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
+            self.rejections = Rejections(log=lambda reason, where: print(where, reason, sep="\t", file=file))
+            return self._make(fingerprint, vocabulary)
+
+    def _make(self, fingerprint: str, vocabulary: Tokenizer | int | None) -> Corpus:
         kind, rejections = self.kind, self.rejections
         tokenizer, reason = self._vocabulary(vocabulary)
         if kind.labelled:
             self.classes = self._count_classes()
         train = TokenStore.build(
             self.directory / "train",
-            self._encode(self.reader.train(rejections), tokenizer),
+            self._rows(self.reader.train(rejections), tokenizer),
             columns=(*kind.columns, "line", *(["label"] if kind.labelled else [])),
             fingerprint=fingerprint,
         )
         if not len(train):
             raise InputError(f"{self.reader.paths[0]}: none of the {kind.name} can be used:\n{rejections.render()}")
-        valid = list(self._known_labels(self.reader.valid(rejections)))
+        valid = list(self._judged(self.reader.valid(rejections), tokenizer))
         if not valid:
             raise InputError(f"None of the {kind.name} to measure on can be used:\n{rejections.render()}")
         facts = {
@@ -181,25 +208,33 @@ class _Preparation:
             )
         return {name: counts[name] for name in sorted(counts)}
 
-    def _encode(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
+    def _rows(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
+        """What the store keeps of each example that is learned from."""
         numbers = {name: number for number, name in enumerate(self.classes)}
+        for example, texts in self._encode(examples, tokenizer):
+            label = [[numbers[example.label]]] if self.kind.labelled else []
+            yield [*texts, [int(example.where.rpartition(":")[2])], *label]
+
+    def _judged(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[Example]:
+        """What is measured on. A class that was never learned has no number, so it is left out."""
+        for example, _ in self._encode(examples, tokenizer):
+            if self.kind.labelled and example.label not in self.classes:
+                self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
+            else:
+                yield example
+
+    def _encode(
+        self, examples: Iterator[Example], tokenizer: Tokenizer
+    ) -> Iterator[tuple[Example, Sequence[list[int]]]]:
+        """Each example with the ids of its texts, but for those that are too long."""
         longest = self.kind.longest
         while chunk := list(islice(examples, CHUNK)):
             columns = [tokenizer.encode(texts) for texts in zip(*(example.texts for example in chunk), strict=True)]
             for example, *texts in zip(chunk, *columns, strict=True):
                 if longest is not None and max(map(len, texts)) > longest:
                     self.rejections.add(f"longer than {longest} tokens", example.where)
-                    continue
-                label = [[numbers[example.label]]] if self.kind.labelled else []
-                yield [*texts, [int(example.where.rpartition(":")[2])], *label]
-
-    def _known_labels(self, examples: Iterator[Example]) -> Iterator[Example]:
-        """What cannot be judged is left out: a class that was never learned has no number."""
-        for example in examples:
-            if self.kind.labelled and example.label not in self.classes:
-                self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
-            else:
-                yield example
+                else:
+                    yield example, texts
 
 
 def _to_json(example: Example) -> dict[str, Any]:

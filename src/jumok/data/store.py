@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jumok.errors import InputError
 from jumok.files import (
     MAX_JSON_BYTES,
     REAL_FILES,
     UnreadableError,
     clean_leftovers,
+    explained_writing,
     format_json,
     make_directory_durably,
     parse_json_object,
@@ -93,13 +95,14 @@ class TokenStore:
         clean_leftovers(REAL_FILES, directory.parent)
         REAL_FILES.make_directory(building)
         try:
-            count = _write_columns(building, examples, columns)
-            sizes = {path.name: path.stat().st_size for path in sorted(building.iterdir())}
-            index = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
-            with REAL_FILES.create(building / INDEX) as file:
-                REAL_FILES.write(file, memoryview(format_json({**index, "sizes": sizes})))
-                REAL_FILES.sync(file)
-            REAL_FILES.sync_directory(building)
+            with explained_writing(directory):
+                count = _write_columns(building, examples, columns)
+                sizes = {path.name: path.stat().st_size for path in sorted(building.iterdir())}
+                index = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
+                with REAL_FILES.create(building / INDEX) as file:
+                    REAL_FILES.write(file, memoryview(format_json({**index, "sizes": sizes})))
+                    REAL_FILES.sync(file)
+                REAL_FILES.sync_directory(building)
             if directory.exists():
                 remove(REAL_FILES, set_aside(REAL_FILES, directory))
             REAL_FILES.rename(building, directory)
@@ -129,8 +132,13 @@ def fingerprint_of(paths: Iterable[Path], *settings: object) -> str:
     """A digest of what files contain and of whatever else decides what is made from them."""
     digest = sha256(repr(settings).encode())
     for path in paths:
-        with open(path, "rb") as file:
-            digest.update(file_digest(file, "sha256").digest())
+        try:
+            with open(path, "rb") as file:
+                digest.update(file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be read ({error.strerror}). Make it readable, or give another."
+            ) from error
     return digest.hexdigest()
 
 

@@ -107,6 +107,8 @@ class Ctranslate2Engine:
 
     def score(self, sources: Ids, targets: Ids) -> list[list[float]]:
         """The log-probability of every token of each target, and last that of its `</s>`."""
+        if any(len(text) > self._longest for text in (*sources, *targets)):  # more positions than were exported
+            return self._other().score(sources, targets)
         results = self._translator.score_batch(
             self._texts(sources),
             self._texts(targets),

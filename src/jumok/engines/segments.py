@@ -77,16 +77,17 @@ class Split:
         return "".join((self.lead, *joined, last[1], last[0].separator))
 
 
-def split_text(text: str, limit: int, count: Count) -> Split:
-    """A part for each line; in lines of more than `limit` tokens, for each sentence; less where that is too long still.
+def split_text(text: str, limit: int, count: Count, *, usual: int | None = None) -> Split:
+    """A part for each line; in lines of more than `usual` tokens (else `limit`) for each sentence.
 
-    Sentences that are too long are halved: at , ; : or at a space if there is one, else between two characters.
+    Sentences over the limit are halved: at , ; : or at a space if there is one, else between two characters.
     """
+    usual = limit if usual is None else min(usual, limit)
     lines = _parts(re.split(r"(?<=\n)", text))
     counts = count([line.text for line in lines.segments])
     segments: list[Segment] = []
     for line, tokens in zip(lines.segments, counts, strict=True):
-        segments += [line] if tokens <= limit else _shortened(_cut(line, _sentence_ends(line.text)), limit, count)
+        segments += [line] if tokens <= usual else _shortened(_cut(line, _sentence_ends(line.text)), limit, count)
     return Split(lines.lead, tuple(segments))
 
 

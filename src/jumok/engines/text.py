@@ -16,7 +16,7 @@ from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve
 from jumok.tokenizer import SPACE_MARK, Tokenizer, normalize
 
-SEGMENT_TOKENS = 200  # models are trained on sentences; few sentences are longer
+SEGMENT_TOKENS = 200  # a sentence longer than this is cut: few that a model is trained on are
 READ_AHEAD = 4096  # lines of a stream that are sorted by length together
 READ_AHEAD_CHARACTERS = 4_000_000  # and no more than this, when lines are long
 
@@ -116,7 +116,13 @@ class TextTranslator:
         limit = options.segment_tokens or SEGMENT_TOKENS
         limit = limit if self.engine.longest is None else min(limit, self.engine.longest)
         count([text.strip() for text in texts])  # most are a line that need not be split: all at once, on all cores
-        return [split_text(text, limit, count) for text in texts], encoded
+        usual = self._usual_tokens() if options.segment_tokens is None else None
+        return [split_text(text, limit, count, usual=usual) for text in texts], encoded
+
+    def _usual_tokens(self) -> int | None:
+        """The longest sentences that the model is used to: a longer line is split if it has several."""
+        usual = self.card.get("usual_tokens")
+        return usual if isinstance(usual, int) else None
 
     def _prefixes(self, splits: Sequence[Split], options: DecodingOptions) -> list[list[int]] | None:
         """The prefix of every segment: the one asked for where a text begins, none elsewhere."""

@@ -19,6 +19,7 @@ from jumok.files.reading import FORMAT, MANIFEST, FileRecord
 
 _TEMPORARY, _TRASH = ".tmp-", ".trash-"
 _CHUNK = 4 << 20
+_WRITING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SPARE_BYTES = 1 << 20  # for directory entries, the manifest and half-filled blocks
 
 
@@ -163,6 +164,24 @@ def _require_space(fs: FileSystem, target: Path, bytes_needed: int) -> None:
     free = fs.free_bytes(target.parent)
     if free < bytes_needed + _SPARE_BYTES:
         raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
+
+
+@contextmanager
+def explained_writing(target: Path) -> Iterator[None]:
+    """Turns what a full disk, a limit or a missing permission does to whoever writes `target` into a WriteError.
+
+    Errors of reading that happen meanwhile stay what they are.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _WRITING_ERRORS:
+            raise
+        free = shutil.disk_usage(next(place for place in target.parents if place.is_dir())).free
+        raise WriteError(
+            f"{target}: cannot be written ({error.strerror}); {free:,} bytes are free and more are needed. Free some "
+            "space, or choose another place, and run the same command again."
+        ) from error
 
 
 @contextmanager

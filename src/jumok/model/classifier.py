@@ -57,10 +57,14 @@ class Classifier(nn.Module):
     def extra_repr(self) -> str:
         return f"{count_parameters(self):,} parameters"
 
+    def encoder_scores(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
+        """What the encoder alone says. It learns alone: beside what is fitted, it would find little left to learn."""
+        if self.config.pooling == "answers":
+            return pool(self.head(self.encode(text)), padding_mask(text)[:, 0, 0], "max")
+        scores: Tensor = self.head(self.pooled(text))
+        return scores
+
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """Scores of the classes; their softmax is the probability."""
-        if self.config.pooling == "answers":
-            scores = pool(self.head(self.encode(text)), padding_mask(text)[:, 0, 0], "max")
-        else:
-            scores = self.head(self.pooled(text))
+        scores = self.encoder_scores(text)
         return scores if self.ngrams is None else scores + self.ngrams(text)

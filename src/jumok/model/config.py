@@ -39,7 +39,7 @@ class ModelConfig:
     classes: int = 0  # classifier: number of answers
     pooling: str = "mean"  # classifier: mean | max over the real tokens | answers: a score a token, then max
     window: int = 0  # classifier: tokens that attend to each other, a longer text is read in parts; 0: all of them
-    ngrams: int = 0  # classifier: places for the scores of runs of 1 to 3 tokens, a power of 2; 0: no such scores
+    ngrams: int = 0  # classifier: places for the scores of runs of 1 to 4 tokens, a power of 2; 0: no such scores
 
     def __post_init__(self) -> None:
         self._check_numbers()

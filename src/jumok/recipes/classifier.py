@@ -10,24 +10,32 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.classification import classification_scores, fit_temperature
+from jumok.classification import Answers, classification_scores, fit_temperature
 from jumok.data.batch import LabelledBatch
 from jumok.data.epochs import LabelledEpochs
+from jumok.data.held_out import Example
 from jumok.data.labelled import TEXTS_WITH_LABELS
 from jumok.data.prepared import Corpus
 from jumok.engines.classifier import class_scores
+from jumok.engines.torch_models import padded
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
-from jumok.model.ngrams import run_places
+from jumok.model.ngrams import LONGEST_RUN, NgramScores
 from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
+from jumok.recipes.ngram_fit import fit_ngram_scores
 from jumok.recipes.request import PathLike, Request
+from jumok.tokenizer import EOS
+from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
+NOTEBOOK = "imdb-notebook"  # the preset that is somebody else's model
 WINDOW = 256  # tokens that attend to each other
-NGRAM_SCORES = 1 << 19  # for all classes together
+NGRAM_SCORES = 1 << 22  # for all classes together
+TEXTS_AT_A_TIME, LEAST_TOKENS = 32, 1024  # in a batch
+PEAK_RATE, DROPOUT = 1e-3, 0.3
 SAMPLES = 3  # answers shown after each validation
 
 
@@ -45,35 +53,58 @@ class _ClassifierTask(CorpusTask):
     """Texts with labels, cross-entropy, macro-F1."""
 
     name, kind, batches = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
+    _ngrams: NgramScores | None = None  # the same for every model of this training
 
     def card(self) -> dict[str, Any]:
         """The names of the classes, in the order of the scores, and how many texts each was learned from."""
         return {"classes": self.corpus.facts["classes"]}
 
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """An answer is one text, not one token: more tokens for an update, and more against learning them by heart."""
+        if settings.preset == NOTEBOOK:
+            return ()
+        facts = self.corpus.facts
+        tokens = max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"])
+        return (
+            Choice("batch.tokens", tokens, f"about {tokens * facts['examples'] // facts['tokens']} texts at a time"),
+            Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
+            Choice("model.dropout", DROPOUT, "suits a classifier"),
+        )
+
     def config(self, settings: Settings) -> ModelConfig:
         classes = len(self.corpus.classes)
         extras: dict[str, Any] = {"classes": classes}
-        if settings.preset != "imdb-notebook":
-            places = 1 << (NGRAM_SCORES // classes).bit_length() - 1
-            extras |= {"window": WINDOW, "ngrams": places}
+        if settings.preset != NOTEBOOK:
+            runs = min(NGRAM_SCORES // classes, LONGEST_RUN * self.corpus.facts["tokens"])
+            extras |= {"window": WINDOW, "ngrams": 1 << runs.bit_length() - 1}
         vocabulary = self.corpus.tokenizer.size
         return preset_config(settings.preset, vocabulary=vocabulary, task="classifier", **{**extras, **settings.model})
 
     def model(self, settings: Settings) -> Classifier:
         model = Classifier(self.config(settings))
         if model.ngrams is not None:
-            with torch.no_grad():
-                model.ngrams.scores.copy_(naive_bayes(self.corpus, model.config.ngrams))
+            if self._ngrams is None or len(self._ngrams.scores) != model.config.ngrams:
+                self._ngrams = self._fitted_ngrams(model.config)
+            model.ngrams = self._ngrams
         return model
 
+    def _fitted_ngrams(self, config: ModelConfig) -> NgramScores:
+        """Scores of runs as sure of themselves as they may be, judged by texts they were not fitted to."""
+        ngrams = NgramScores(config.ngrams, config.classes)
+        scores, loudness = fit_ngram_scores(_all_texts(self.corpus), config.ngrams, self._class_weights())
+        ngrams.scores.copy_(scores)
+        ngrams.loudness.copy_(loudness)
+        encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
+        said = np.concatenate([ngrams(padded([[*text, EOS]])).numpy() for text in encoded])
+        ngrams.scores.div_(fit_temperature(said, self._answers(self.corpus.valid)))
+        return ngrams
+
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
-        """Cross-entropy, rare classes weighted up: by the root of how rare they are, a compromise."""
-        counts = torch.tensor(list(self.corpus.facts["classes"].values()), dtype=torch.float32)
-        weights = (counts.sum() / counts).sqrt()
-        weights *= counts.sum() / (weights * counts).sum()  # their mean over the texts is 1
+        """Cross-entropy of what the encoder says."""
+        weights = self._class_weights()
 
         def loss(batch: LabelledBatch) -> Tensor:
-            scores = model(torch.from_numpy(batch.text))
+            scores = model.encoder_scores(torch.from_numpy(batch.text))
             return nn.functional.cross_entropy(
                 scores,
                 torch.from_numpy(batch.labels),
@@ -84,10 +115,19 @@ class _ClassifierTask(CorpusTask):
 
         return loss
 
+    def _class_weights(self) -> Tensor:
+        """Rare classes are weighted up: by the root of how rare they are, a compromise."""
+        counts = torch.tensor(list(self.corpus.facts["classes"].values()), dtype=torch.float32)
+        weights = (counts.sum() / counts).sqrt()
+        return weights * counts.sum() / (weights * counts).sum()  # their mean over the texts is 1
+
+    def _answers(self, examples: Sequence[Example]) -> Answers:
+        numbers = {name: number for number, name in enumerate(self.corpus.classes)}
+        return np.array([numbers[example.label] for example in examples])
+
     def validate(self, model: Classifier, examples: int) -> Validation:
         some = self.corpus.valid[:examples]
-        numbers = {name: number for number, name in enumerate(self.corpus.classes)}
-        answers = np.array([numbers[example.label] for example in some])
+        answers = self._answers(some)
         scores = class_scores(model, self.corpus.tokenizer.encode([example.texts[0] for example in some]))
         temperature = fit_temperature(scores, answers)
         metrics: dict[str, Any] = {**classification_scores(scores, answers, temperature), "temperature": temperature}
@@ -96,19 +136,6 @@ class _ClassifierTask(CorpusTask):
             for example, row in zip(some[:SAMPLES], scores, strict=False)
         ]
         return Validation(100 * metrics["macro_f1"], metrics)
-
-
-def naive_bayes(corpus: Corpus, places: int) -> Tensor:
-    """Scores [places, C] from how often each run of tokens occurs in texts of each class: where learning begins."""
-    classes = len(corpus.classes)
-    counts = np.zeros(places * classes)
-    for batch in _all_texts(corpus):
-        found, real = run_places(torch.from_numpy(batch.text), places)
-        cells = (found * classes + torch.from_numpy(batch.labels)[:, None])[real]
-        counts += np.bincount(cells.numpy(), minlength=places * classes)
-    logs = np.log(counts.reshape(places, classes) + 1)
-    logs -= np.log((counts.reshape(places, classes) + 1).sum(0))
-    return torch.from_numpy(logs - logs.mean(1, keepdims=True)).float()
 
 
 def _all_texts(corpus: Corpus) -> Iterator[LabelledBatch]:

@@ -17,7 +17,7 @@ from jumok.training.settings import Settings
 
 def require_same(run: Path, before: Mapping[str, Any], asked: Settings) -> None:
     """Refuses other settings than the training was begun with, and shows which."""
-    changes = diff_settings(before, asked.to_dict())
+    changes = diff_settings(Settings.from_dict(before).to_dict(), asked.to_dict())  # what is new since has its default
     if changes:
         raise CheckpointError(
             f"{run}: this training was begun with other settings:\n  " + "\n  ".join(changes) + "\n"
@@ -54,6 +54,19 @@ def already_finished(run: Path, settings: Settings) -> Mapping[str, Any] | None:
     limits = {"steps": settings.stop.steps, "patience": settings.stop.patience}
     at_the_end = last[0]["step"] >= (settings.stop.steps or 0) or last[0].get("limits") == limits
     return last[0] if at_the_end else None
+
+
+def best_before(run: Path, record: Mapping[str, Any] | None, *, going_on: bool) -> float | None:
+    """The best score of a training that had come to its end and now goes on with changes.
+
+    An average of checkpoints may have reached it: then no checkpoint knows of it. It is kept in run.json, because the
+    end of the log will be written anew.
+    """
+    last = read_log(run)[-1:]
+    if going_on and last and last[0].get("event") == "done":
+        score: float | None = last[0].get("best_score")
+        return score
+    return record.get("best_before") if record else None
 
 
 def kept_tokenizer(run: RunDirectory) -> Tokenizer | None:

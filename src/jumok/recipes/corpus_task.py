@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jumok.data.epochs import CorpusEpochs
-from jumok.data.prepared import Corpus, Kind, prepare_corpus
+from jumok.data.prepared import Corpus, Kind, open_corpus, prepare_corpus
 from jumok.recipes.request import PathLike
 from jumok.tokenizer import Tokenizer
+from jumok.training.auto import Choice
 from jumok.training.settings import Settings
 
 
@@ -18,7 +19,7 @@ class CorpusTask(ABC):
     """The part of a `Task` that is about data; a subclass adds the model, its loss and its validation."""
 
     name: ClassVar[str]
-    kind: ClassVar[Kind]
+    kind: Kind
     batches: ClassVar[type[CorpusEpochs]]
     corpus: Corpus
 
@@ -42,6 +43,11 @@ class CorpusTask(ABC):
         )
         return self.corpus.facts
 
+    def reopen(self, store: Path, fingerprint: str) -> dict[str, Any]:
+        """See `Task`."""
+        self.corpus = open_corpus(store, fingerprint)
+        return self.corpus.facts
+
     @property
     def tokenizer(self) -> Tokenizer:
         """The vocabulary in use."""
@@ -51,6 +57,11 @@ class CorpusTask(ABC):
     def valid_examples(self) -> int:
         """How many examples there are to validate on."""
         return len(self.corpus.valid)
+
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """None."""
+        del settings
+        return ()
 
     def card(self) -> Mapping[str, Any]:
         """Nothing beside what the card says of every model."""

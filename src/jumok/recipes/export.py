@@ -61,7 +61,7 @@ def probe_of_run(run: Path) -> list[tuple[str, ...]]:
     file = run / STORE / "valid.jsonl"
     if not file.is_file():
         return []
-    return [tuple(json.loads(line)["texts"]) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [tuple(json.loads(line)["texts"]) for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
 def _certify(bundle: Bundle, directory: Path, quantization: str, probe: Pairs) -> dict[str, Any]:

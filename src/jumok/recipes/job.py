@@ -21,6 +21,7 @@ from jumok.errors import ChangedDataError
 from jumok.model.summary import count_parameters
 from jumok.recipes.continuing import (
     already_finished,
+    best_before,
     kept_tokenizer,
     require_same,
     require_same_data_settings,
@@ -29,17 +30,20 @@ from jumok.recipes.continuing import (
 from jumok.recipes.request import Request, Watch, asked_settings
 from jumok.recipes.task import Task
 from jumok.training.auto import (
+    Choice,
     Costs,
     choose_length,
     choose_sizes,
     forecast,
     measure_step,
+    smaller_preset,
 )
 from jumok.training.distributed import World, join_world
+from jumok.training.gradients import Gradients
 from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
-from jumok.training.schedule import make_schedule
+from jumok.training.schedule import Schedule, make_schedule
 from jumok.training.settings import Settings
 from jumok.training.trainer import Event, Trainer
 
@@ -71,11 +75,13 @@ def train(task: Task, out: Path, request: Request) -> TrainingResult:
         finished = already_finished(run.path, job.settings)
         if finished is not None:
             watch({"event": "already_done", "step": finished["step"]})
-            return TrainingResult(run.path, run.model, finished["step"], finished["best_score"])
-        progress = job.trainer(request.get("stop_requested", lambda: False)).train()
+            result = TrainingResult(run.path, run.model, finished["step"], finished["best_score"])
+        else:
+            progress = job.trainer(request.get("stop_requested", lambda: False)).train()
+            result = TrainingResult(run.path, run.model, progress.step, progress.best_score)
         if world.rank == 0 and (said := task.finish(run.model)):
             watch({"event": "finished", **said})
-        return TrainingResult(run.path, run.model, progress.step, progress.best_score)
+        return result
 
 
 def _run_directory(out: Path, task: str, world: World) -> RunDirectory:
@@ -103,15 +109,15 @@ class _Job:
             require = require_same_data_settings if continue_with_changes else require_same
             require(run.path, self.before["asked"], asked)
         self.keeps_vocabulary = bool(self.before and self.before["keeps_vocabulary"])
-        if world.rank == 0:
-            self.facts = self._prepare()
-        world.wait()
-        if world.rank > 0:  # what the first one made is there now
-            self.facts = self._prepare()
+        facts = self._prepare() if world.rank == 0 else {}
+        fingerprint = world.from_first(facts.get("fingerprint"))
+        self.facts = facts or task.reopen(run.store, fingerprint)
         watch({"event": "corpus", **self.facts})
-        unchanged = self.before is not None and self.before["asked"] == asked.to_dict()
+        unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
         self.settings = Settings.from_dict(self.before["settings"]) if self.before and unchanged else self._resolve()
         self.settings = Settings.from_dict(world.from_first(self.settings.to_dict()))
+        self.schedule = _schedule(self.settings)  # refused here if it cannot be, before anything is written
+        self.best_before = best_before(run.path, self.before, going_on=not unchanged)
         if world.rank == 0:
             self._write_record()
         world.wait()
@@ -134,11 +140,9 @@ class _Job:
         """Everything put together."""
         settings = self.settings
         self.model = self._model(settings)
-        steps = _filled(settings.stop.steps)
-        warmup, peak = _filled(settings.schedule.warmup), _filled(settings.optimizer.lr)
         options = TrainingOptions(
             seed=settings.seed,
-            steps=steps,
+            steps=_filled(settings.stop.steps),
             accumulate=_filled(settings.batch.accumulate),
             clip=settings.optimizer.clip,
             log_every=settings.log.every,
@@ -147,11 +151,12 @@ class _Job:
             patience=settings.stop.patience,
             average=settings.checkpoint.average,
             new_order_allowed=self.changes_allowed,
+            best_before=self.best_before,
         )
         return Trainer(
             model=self.model,
             optimizer=_optimizer(self.model, settings),
-            schedule=make_schedule(_filled(settings.schedule.name), peak=peak, warmup=warmup, total=steps),
+            schedule=self.schedule,
             loss=self.task.loss(self.model, settings),
             epochs=self.task.epochs(settings),
             validate=lambda: self.task.validate(self.model, self._validated(settings)),
@@ -169,18 +174,30 @@ class _Job:
         asked = self.asked
         if self.before and asked.preset == "auto":  # whatever the corpus has become, the model is there
             asked = asked.changed({"preset": self.before["settings"]["preset"]})
-        choices = choose_sizes(asked, tokens, self.world.size)
+        choices = self._sizes(asked)
         settings = asked.changed({choice.name: choice.value for choice in choices})
         if self.before:
             old = Settings.from_dict(self.before["settings"])
             require_same_sizes(self.run.path, self.task.config(old), self.task.config(settings))
-        costs = self._measure(settings)
-        steps_per_epoch = -(-self.task.epochs(settings).size(0) // _filled(settings.batch.accumulate))
+        costs, steps_per_epoch = self._measure(settings), self._steps_per_epoch(settings)
+        while asked.preset == "auto" and (smaller := smaller_preset(settings, steps_per_epoch, costs)):
+            choices = [smaller, *self._sizes(asked.changed({smaller.name: smaller.value}))]
+            settings = asked.changed({choice.name: choice.value for choice in choices})
+            costs, steps_per_epoch = self._measure(settings), self._steps_per_epoch(settings)
         length = choose_length(settings, steps_per_epoch, tokens, costs)
         settings = settings.changed({choice.name: choice.value for choice in length})
         plan = [asdict(choice) for choice in choices + length]
         self.watch({"event": "plan", "choices": plan, "expected_seconds": forecast(settings, costs)})
         return settings
+
+    def _sizes(self, asked: Settings) -> list[Choice]:
+        """What the task would choose, then what `auto` would, of what was not asked for."""
+        open_choices = [choice for choice in self.task.choices(asked) if not asked.has(choice.name)]
+        chosen = asked.changed({choice.name: choice.value for choice in open_choices})
+        return open_choices + choose_sizes(chosen, self.facts["tokens"], self.world.size)
+
+    def _steps_per_epoch(self, settings: Settings) -> int:
+        return -(-self.task.epochs(settings).size(0) // _filled(settings.batch.accumulate))
 
     def _write_record(self) -> None:
         record = {
@@ -189,23 +206,23 @@ class _Job:
             "inputs": list(self.task.inputs),
             "fingerprint": self.facts["fingerprint"],
             "keeps_vocabulary": self.keeps_vocabulary,
+            "best_before": self.best_before,
         }
-        if self.before is None or any(self.before[name] != value for name, value in record.items()):
+        if self.before is None or any(self.before.get(name) != value for name, value in record.items()):
             self.run.write({**record, "versions": _versions()})
 
     def _measure(self, settings: Settings) -> Costs:
         """What an update and a validation take here, on real examples, with a model that is thrown away."""
         model = self._model(settings)
-        optimizer, loss = _optimizer(model, settings), self.task.loss(model, settings)
-        epochs = self.task.epochs(settings)
+        optimizer, epochs = _optimizer(model, settings), self.task.epochs(settings)
+        gradients = Gradients(self.task.loss(model, settings), optimizer)
+        gradients.fill([epochs.largest()])  # what does not fit into memory is cut from here on
         batches = itertools.chain.from_iterable(
             epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()
         )
 
         def step() -> None:
-            batch = next(batches)
-            optimizer.zero_grad()
-            (loss(batch) / batch.tokens).backward()
+            gradients.fill([next(batches)])
             nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.clip)
             optimizer.step()
 
@@ -250,6 +267,12 @@ def _filled(value: Setting | None) -> Setting:
     if value is None:
         raise ValueError("a setting was used before it was chosen")
     return value
+
+
+def _schedule(settings: Settings) -> Schedule:
+    chosen = settings.schedule
+    peak, total = _filled(settings.optimizer.lr), _filled(settings.stop.steps)
+    return make_schedule(_filled(chosen.name), peak=peak, warmup=_filled(chosen.warmup), total=total)
 
 
 def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
+from jumok.training.auto import Choice
 from jumok.training.progress import Epochs, Validation
 from jumok.training.settings import Settings
 
 
 class Task(Protocol):
-    """What a training must know of its task. Everything but `name`, `inputs` and `prepare` is used after `prepare`."""
+    """What a training must know of its task. All but `name`, `inputs` and `prepare` is used after `prepare`."""
 
     @property
     def name(self) -> str:
@@ -34,6 +35,9 @@ class Task(Protocol):
         anything is written, if `expected` is given and is not the fingerprint. With a `tokenizer` none is learned.
         """
 
+    def reopen(self, store: Path, fingerprint: str) -> dict[str, Any]:
+        """Takes what another process of the same training has just prepared, and returns the facts about it."""
+
     @property
     def tokenizer(self) -> Tokenizer:
         """The vocabulary in use."""
@@ -44,6 +48,9 @@ class Task(Protocol):
 
     def card(self) -> Mapping[str, Any]:
         """What the model's card says beside what it says of every model."""
+
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """What suits this task and its data better than what suits most; used where nothing was asked for."""
 
     def config(self, settings: Settings) -> ModelConfig:
         """Sizes of the model."""

@@ -6,14 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from jumok.bundle import load_bundle
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.parallel import PAIRS
+from jumok.data.languages import is_language_code
+from jumok.data.lines import without_compression
+from jumok.data.parallel import pairs_in
 from jumok.engines.certificate import ParityError
-from jumok.errors import ConfigError
+from jumok.engines.ct2 import exported_model
+from jumok.errors import BundleError, ConfigError
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.translator import Translator
@@ -26,6 +31,7 @@ from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
+USUAL_SHARE = 0.999  # of the sentences learned from; to longer ones a model is not used
 PROBES = 200  # sentences on which the exported model is compared with this one
 
 
@@ -35,21 +41,34 @@ def train_translator(
     *,
     out: PathLike,
     valid: Sequence[PathLike] | None = None,
+    languages: tuple[str, str] | None = None,
     **request: Unpack[Request],
 ) -> TrainingResult:
     """Trains a translator on two aligned files, or one file with both sides, in the run directory `out`.
 
     Called again with the same arguments it goes on where it stopped. `valid` names two files, or one with both sides.
+    `languages` chooses source and target in files that name their languages, such as ("en", "ko").
     Further arguments: `minutes`, `steps` or `epochs`, `preset`, `settings` and the others of `recipes/request.py`.
     """
     paths = [source] if target is None else [source, target]
-    return train(_TranslatorTask(paths, valid), Path(out), request)
+    return train(_TranslatorTask(paths, valid, languages), Path(out), request)
 
 
 class _TranslatorTask(CorpusTask):
     """Pairs of sentences, teacher forcing, BLEU."""
 
-    name, kind, batches = "translator", PAIRS, TranslationEpochs
+    name, batches = "translator", TranslationEpochs
+
+    def __init__(
+        self, paths: Sequence[PathLike], valid: Sequence[PathLike] | None, languages: tuple[str, str] | None
+    ) -> None:
+        super().__init__(paths, valid)
+        self.kind, self.languages = pairs_in(languages), languages or _languages_of(self.inputs)
+
+    def card(self) -> dict[str, Any]:
+        """Source and target language, where they are known, and how long the sentences are it is used to."""
+        usual = np.quantile(self.corpus.train.lengths("source"), USUAL_SHARE, method="higher")
+        return {"languages": self.languages and list(self.languages), "usual_tokens": int(usual)}
 
     def config(self, settings: Settings) -> ModelConfig:
         return preset_config(settings.preset, vocabulary=self.corpus.tokenizer.size, **settings.model)
@@ -69,7 +88,9 @@ class _TranslatorTask(CorpusTask):
         return loss
 
     def finish(self, model: Path) -> Mapping[str, Any]:
-        """Exports it to CTranslate2, certified on sentences that were not learned from."""
+        """Exports it to CTranslate2, certified on sentences that were not learned from, unless that is done already."""
+        if _is_exported(model):
+            return {}
         probe = [example.texts for example in self.corpus.valid[:PROBES]]
         try:
             _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train)
@@ -81,3 +102,16 @@ class _TranslatorTask(CorpusTask):
         return translate_and_score(
             model, self.corpus.tokenizer, [example.texts for example in self.corpus.valid[:examples]]
         )
+
+
+def _is_exported(model: Path) -> bool:
+    try:
+        return exported_model(load_bundle(model)) is not None
+    except BundleError:  # a damaged export is made again
+        return False
+
+
+def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:
+    """The languages that two files are named after, such as train.en and train.ko.gz."""
+    codes = [without_compression(name).suffix.lstrip(".") for name in names]
+    return (codes[0], codes[1]) if len(codes) == 2 and all(map(is_language_code, codes)) else None

@@ -22,6 +22,7 @@ PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
 DROPOUTS = ((0.1, 30.0), (0.2, 60.0))
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
+MOST_HOURS = 12  # without a given length: a night
 MOST_WARMUP, LEAST_WARMUP, WARMUP_SHARE = 4000, 500, 0.1
 MOST_VALIDATIONS, VALIDATION_SHARE = 15, 0.1  # at most so many, and at most this share of all time
 FINAL_VALIDATIONS = 2  # of the averages at the end
@@ -64,6 +65,21 @@ class Costs:
     step: float  # seconds for one update
     validation: float  # seconds for one validation
     spent: float = 0.0  # seconds since the command began
+
+
+def smaller_preset(settings: Settings, steps_per_epoch: int, costs: Costs) -> Choice | None:
+    """The next smaller preset, if this machine is too slow for the one that suits the corpus; else None."""
+    names = [name for name, _ in PRESET_TOKENS]
+    stop = settings.stop
+    if settings.preset not in names[1:] or stop.steps is not None or stop.epochs is not None:
+        return None
+    seconds = MOST_HOURS * 3600 if stop.minutes is None else stop.minutes * 60 - costs.spent
+    epochs = seconds * SPARE / (costs.step * steps_per_epoch)
+    if epochs >= LEAST_EPOCHS:
+        return None
+    time_given = f"{MOST_HOURS} hours" if stop.minutes is None else f"{stop.minutes:g} minutes"
+    smaller = names[names.index(settings.preset) - 1]
+    return Choice("preset", smaller, f"{settings.preset} would see the corpus {epochs:.2g} times in {time_given} here")
 
 
 def measure_step(step: Callable[[], None], stop: StopSettings) -> float:

@@ -62,6 +62,7 @@ class TrainingOptions:
     patience: int | None = None  # validations without a better score before stopping; None: never stop early
     average: int = 4  # how many checkpoints are averaged at the end; 1: none
     new_order_allowed: bool = False  # go on with other data or batches than those of the checkpoint
+    best_before: float | None = None  # a score to beat that the checkpoint need not know of
 
 
 @dataclass

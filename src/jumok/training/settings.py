@@ -16,9 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from jumok.errors import ConfigError, did_you_mean
 from jumok.training.schedule import SCHEDULES
 
+# Far beyond what anybody waits for, and nothing overflows on the way.
+_MOST_STEPS, _MOST_EPOCHS, _MOST_MINUTES = 10**15, 1e8, 1e8
+_LARGEST_SEED = 2**63 - 1
+
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class TokenizerSettings(_Section):
@@ -70,9 +74,9 @@ class ScheduleSettings(_Section):
 class StopSettings(_Section):
     """When the training ends; the first that is reached. Exactly one of the three lengths is given."""
 
-    steps: int | None = Field(default=None, ge=1)
-    epochs: float | None = Field(default=None, gt=0)
-    minutes: float | None = Field(default=None, gt=0)
+    steps: int | None = Field(default=None, ge=1, le=_MOST_STEPS)
+    epochs: float | None = Field(default=None, gt=0, le=_MOST_EPOCHS)
+    minutes: float | None = Field(default=None, gt=0, le=_MOST_MINUTES)
     patience: int | None = Field(default=None, ge=1, description="validations without a better score")
 
 
@@ -99,7 +103,7 @@ class LogSettings(_Section):
 class Settings(_Section):
     """All of them. `model` holds fields of ModelConfig that differ from the preset's."""
 
-    seed: int = Field(default=1, ge=0)
+    seed: int = Field(default=1, ge=0, le=_LARGEST_SEED)
     preset: str = "auto"
     model: dict[str, Any] = Field(default_factory=dict)
     tokenizer: TokenizerSettings = TokenizerSettings()
@@ -123,6 +127,13 @@ class Settings(_Section):
     def to_dict(self) -> dict[str, Any]:
         """Nested values, ready for JSON."""
         return self.model_dump(by_alias=True)
+
+    def has(self, name: str) -> bool:
+        """Whether a setting, given by its dotted name, has a value, so that `auto` need not choose one."""
+        value: Any = self.to_dict()
+        for part in name.split("."):
+            value = value.get(part)
+        return value is not None
 
     def changed(self, dotted: Mapping[str, Any]) -> Self:
         """A copy with some settings changed, given by dotted name."""

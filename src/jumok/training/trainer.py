@@ -21,6 +21,7 @@ from jumok.seeds import derive_seed
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import flatten_optimizer, load_latest, restore_optimizer
 from jumok.training.distributed import ALONE, World
+from jumok.training.gradients import Gradients
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
@@ -53,12 +54,12 @@ class Trainer:
         world: World = ALONE,
     ) -> None:
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
-        self.loss, self.epochs, self.validate, self.publish = loss, epochs, validate, publish
+        self.epochs, self.validate, self.publish = epochs, validate, publish
         self.options, self.run, self.watch, self.stop_requested = options, run, watch, stop_requested
         self.world, self.leads = world, world.rank == 0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.progress = Progress()
-        self.pieces = 1  # into how many parts a batch is cut because it did not fit into memory
+        self.gradients = Gradients(loss, optimizer, self._tell_pieces)
 
     def train(self) -> Progress:
         """Goes on from the newest checkpoint, or from the start, until the end. Returns where it ended."""
@@ -99,13 +100,15 @@ class Trainer:
     def _step(self, window: list[tuple[int, TrainingBatch]]) -> bool:
         """One update from the mean loss over all answers of all batches, whoever has them; True if asked to stop."""
         progress = self.progress
-        sums = (*self._gradients(window), float(self.stop_requested()))
+        batches = [batch for _, batch in window]
+        loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
+        sums = (loss, sum(batch.tokens for batch in batches), float(self.stop_requested()))
         gradients = [_gradient(parameter) for parameter in self.parameters]
         loss, tokens, stop = self.world.add_up(gradients, sums)
         torch._foreach_mul_(gradients, 1 / tokens)
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.options.clip))
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            examples = "; ".join(batch.describe() for _, batch in window)
+            examples = "; ".join(batch.describe() for batch in batches)
             raise TrainingError(
                 f"The loss of step {progress.step + 1} is {loss / tokens}, its gradient norm {norm}: "
                 f"no update was made. Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
@@ -119,26 +122,6 @@ class Trainer:
         progress.loss_tokens += int(tokens)
         return stop > 0
 
-    def _gradients(self, window: list[tuple[int, TrainingBatch]]) -> tuple[float, int]:
-        """Fills the gradients of the summed loss; returns it and the number of answers. Cuts what does not fit."""
-        while True:
-            self.optimizer.zero_grad()
-            total = 0.0
-            try:
-                for place, batch in window:
-                    self._seed(place)
-                    for part in self._parts(batch):
-                        loss = self.loss(part)
-                        loss.backward()  # type: ignore[no-untyped-call]
-                        total += float(loss.detach())
-                return total, sum(batch.tokens for _, batch in window)
-            except (RuntimeError, MemoryError) as error:
-                cuttable = any(part.halves() for _, batch in window for part in self._parts(batch))
-                if not _is_out_of_memory(error) or not cuttable:
-                    raise
-            self.pieces *= 2
-            self.watch({"event": "memory", "step": self.progress.step, "pieces": self.pieces})
-
     def _seed(self, place: int) -> None:
         """A generator of its own for every batch of every step: nothing before it can disturb it.
 
@@ -147,18 +130,14 @@ class Trainer:
         number = place % self.options.accumulate
         torch.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
 
-    def _parts(self, batch: TrainingBatch) -> list[TrainingBatch]:
-        parts = [batch]
-        for _ in range(self.pieces.bit_length() - 1):
-            parts = [half for part in parts for half in (part.halves() or (part,))]
-        return parts
-
     def _try_largest_batch(self) -> None:
         """Better to run out of memory now than in three hours."""
-        batch = self.epochs.largest()
         self.model.train()
-        self._gradients([(0, batch)])
+        self.gradients.fill([self.epochs.largest()], lambda _: self._seed(0))
         self.optimizer.zero_grad()
+
+    def _tell_pieces(self, pieces: int) -> None:
+        self.watch({"event": "memory", "step": self.progress.step, "pieces": pieces})
 
     def _after_step(self, stop: bool) -> None:
         progress, options = self.progress, self.options
@@ -257,7 +236,7 @@ class Trainer:
             "progress": asdict(progress),
             "optimizer": optimizer_state,
             "order": self.epochs.digest(progress.epoch),
-            "pieces": self.pieces,
+            "pieces": self.gradients.pieces,
             **self._circumstances(),
         }
         tensors = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
@@ -275,6 +254,8 @@ class Trainer:
             return
         state = checkpoint.state
         self.progress = Progress(**state["progress"])
+        scores = [score for score in (self.progress.best_score, self.options.best_before) if score is not None]
+        self.progress.best_score = max(scores, default=None)
         new_order = state["order"] != self.epochs.digest(self.progress.epoch)
         if new_order and not self.options.new_order_allowed:
             raise CheckpointError(
@@ -286,7 +267,7 @@ class Trainer:
         restore_optimizer(self.optimizer, checkpoint.tensors["optimizer"], state["optimizer"])
         for group, settings in zip(self.optimizer.param_groups, wanted, strict=True):
             group.update(settings)  # moments come from the checkpoint, settings from this training
-        self.pieces = state["pieces"]
+        self.gradients.pieces = state["pieces"]
         if new_order:  # the epoch that was begun cannot be continued; the next one can begin
             self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
             self._save()
@@ -308,7 +289,3 @@ def _gradient(parameter: Tensor) -> Tensor:
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     return parameter.grad
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -1,0 +1,211 @@
+"""Sentences a second, text to text: Jumok and CTranslate2 itself, with the very same weights, in turns.
+
+    python benchmarks/translation_speed.py --run RUN --file SOURCE      # rewrites translation_speed.md
+
+RUN is a training of `jumok train translator`, SOURCE a text file (may be .gz), repeated up to 5,000 lines. Contenders:
+Jumok's command as it is; `--fast`; CTranslate2 as its README shows (one translator, its own threads, texts given at
+once); CTranslate2 used as well as we can by hand (one thread for each of as many workers as there are cores, sentences
+sorted by length, batches by tokens). Each runs in a process of its own, which loads, warms up and then translates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from machine import describe_machine, peak_memory
+
+PAGE = Path(__file__).with_suffix(".md")
+CONTENDERS = ("jumok", "jumok --fast", "CTranslate2 by hand", "CTranslate2 as its README shows")
+WARM_UP = 64
+LATENCY_LINES = 200
+COLD_STARTS = 9
+
+Translate = Callable[[list[str]], list[str]]
+
+
+def jumok(model: Path, beam: int, *, fast: bool = False) -> Translate:
+    from jumok.engines.engine import DecodingOptions
+    from jumok.engines.loading import load_translator
+
+    translator = load_translator(model, "ctranslate2", fast=fast)
+    options = DecodingOptions(beam=beam)
+    return lambda lines: [result.text for result in translator.translate_stream(lines, options)]
+
+
+def as_the_readme_shows(model: Path, beam: int) -> Translate:
+    import ctranslate2
+    import sentencepiece
+
+    translator = ctranslate2.Translator(str(model / "ctranslate2"), device="cpu")
+    pieces = sentencepiece.SentencePieceProcessor(str(model / "tokenizer.model"))
+
+    def translate(lines: list[str]) -> list[str]:
+        tokens = pieces.encode(lines, out_type=str)
+        return [pieces.decode(found.hypotheses[0]) for found in translator.translate_batch(tokens, beam_size=beam)]
+
+    return translate
+
+
+def by_hand(model: Path, beam: int, *, tokens: int) -> Translate:
+    import ctranslate2
+    import sentencepiece
+
+    cores = len(os.sched_getaffinity(0))
+    translator = ctranslate2.Translator(
+        str(model / "ctranslate2"), device="cpu", inter_threads=cores, intra_threads=1, max_queued_batches=-1
+    )
+    pieces = sentencepiece.SentencePieceProcessor(str(model / "tokenizer.model"))
+
+    def translate(lines: list[str]) -> list[str]:
+        encoded = pieces.encode(lines, out_type=str, num_threads=cores)
+        order = sorted(range(len(lines)), key=lambda i: len(encoded[i]))
+        found = translator.translate_batch(
+            [encoded[i] for i in order], beam_size=beam, max_batch_size=tokens, batch_type="tokens"
+        )
+        texts = pieces.decode([each.hypotheses[0] for each in found], num_threads=cores)
+        return [text for _, text in sorted(zip(order, texts, strict=True))]
+
+    return translate
+
+
+def contender(name: str, model: Path, beam: int, tokens: int) -> Translate:
+    if name == "CTranslate2 as its README shows":
+        return as_the_readme_shows(model, beam)
+    if name == "CTranslate2 by hand":
+        return by_hand(model, beam, tokens=tokens)
+    return jumok(model, beam, fast=name == "jumok --fast")
+
+
+def run_one(arguments: argparse.Namespace) -> None:
+    """One contender in this process: sentences a second for the file and one at a time, megabytes, and the outputs."""
+    lines = read(arguments.file, arguments.lines)
+    translate = contender(arguments.one, arguments.run, arguments.beam, arguments.tokens)
+    translate(lines[:WARM_UP])
+    started = time.perf_counter()
+    outputs = translate(lines)
+    whole = len(lines) / (time.perf_counter() - started)
+    some = lines[:LATENCY_LINES]
+    started = time.perf_counter()
+    for line in some:
+        translate([line])
+    alone = len(some) / (time.perf_counter() - started)
+    print(json.dumps({"file": whole, "alone": alone, "memory": peak_memory(), "outputs": outputs}))
+
+
+def read(path: Path, count: int) -> list[str]:
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = data.decode().removesuffix("\n").split("\n")
+    return list(itertools.islice(itertools.cycle(lines), count))
+
+
+def measure(name: str, model: Path, beam: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--one", name, "--run", str(model), "--file", str(arguments.file)]
+    command += ["--beam", str(beam), "--lines", str(arguments.lines), "--tokens", str(arguments.tokens)]
+    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return result
+
+
+def compare(model: Path, beam: int, arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """All contenders, round by round, each time in another order."""
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in CONTENDERS}
+    for number in range(arguments.rounds):
+        for name in CONTENDERS[number % len(CONTENDERS) :] + CONTENDERS[: number % len(CONTENDERS)]:
+            results[name].append(measure(name, model, beam, arguments))
+    return results
+
+
+def rows(quantization: str, beam: int, results: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Lines of the table. Ratios are taken round by round."""
+    lines = []
+    for name in CONTENDERS:
+        cells = []
+        for what in ("file", "alone"):
+            rates = [round_[what] for round_ in results[name]]
+            ratios = sorted(a[what] / b[what] for a, b in zip(results["jumok"], results[name], strict=True))
+            ratio = "" if name == "jumok" else f" ({statistics.median(ratios):.2f}×, {ratios[0]:.2f}–{ratios[-1]:.2f})"
+            cells.append(f"{statistics.median(rates):,.0f}{ratio}")
+        same = [a == b for a, b in zip(results["jumok"][0]["outputs"], results[name][0]["outputs"], strict=True)]
+        memory = max(round_["memory"] for round_ in results[name])
+        agreement = f"{sum(same) / len(same):.1%}"
+        lines.append(f"| {quantization} | {beam} | {name} | {cells[0]} | {cells[1]} | {memory:,.0f} MB | {agreement} |")
+    return lines
+
+
+def cold_start(model: Path, line: str) -> float:
+    """Seconds from the command to the first translation, all in."""
+    times = []
+    for _ in range(COLD_STARTS):
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "jumok", "translate", "-m", str(model)]
+        subprocess.run(command, input=f"{line}\n", check=True, stdout=subprocess.DEVNULL, text=True)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def export_int8(model: Path, copy: Path, store: Path) -> Path:
+    """A copy of the run, exported as int8."""
+    shutil.copytree(model, copy / "model")
+    shutil.copytree(store, copy / "store")
+    shutil.copy(model.parent / "run.json", copy / "run.json")
+    command = [sys.executable, "-m", "jumok", "export", "-m", str(copy), "--quantization", "int8"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return copy / "model"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--file", type=Path, required=True)
+    parser.add_argument("--lines", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=2048, help="of a batch of CTranslate2 by hand")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--beam", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        run_one(arguments)
+        return
+    table = []
+    with tempfile.TemporaryDirectory() as temporary:
+        model = arguments.run / "model"
+        int8 = export_int8(model, Path(temporary), arguments.run / "store")
+        for quantization, directory in (("float32", model), ("int8", int8)):
+            for beam in (1, 5):
+                table += rows(quantization, beam, compare(directory, beam, arguments))
+                print(*table[-len(CONTENDERS) :], sep="\n", flush=True)
+    started = cold_start(arguments.run, read(arguments.file, 1)[0])
+    PAGE.write_text(page(table, started, arguments), encoding="utf-8")
+
+
+def page(table: list[str], started: float, arguments: argparse.Namespace) -> str:
+    body = "\n".join(table)
+    return f"""# Translation speed
+
+Sentences a second, text to text, the same weights for all; {arguments.lines:,} lines, {arguments.rounds} rounds in
+turns. `python benchmarks/translation_speed.py --run RUN --file SOURCE` gives this page; its first lines say who the
+contenders are. Behind a rate stands how many times as fast Jumok is (median, and from least to most over the rounds).
+{describe_machine()}
+
+| weights | beam | | a file | one at a time | memory | outputs as Jumok's |
+|---|---|---|---|---|---|---|
+{body}
+
+From the command to the first translation, all in: {started:.2f} s (`jumok translate`, median of {COLD_STARTS}).
+"""
+
+
+if __name__ == "__main__":
+    main()

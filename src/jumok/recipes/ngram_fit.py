@@ -1,0 +1,105 @@
+"""Scores for runs of tokens: naive Bayes says how telling a run is, logistic regression what it says.
+
+A text is the set of its runs, each as loud as its log-count ratios are large (Wang and Manning, 2012). The problem has
+one minimum, so it is solved once, in seconds, and not learned step by step. Axes: N texts, P places, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jumok.data.batch import LabelledBatch
+from jumok.model.ngrams import run_places
+
+TRUST = 8.0  # in the texts against the wish for small weights
+ITERATIONS = 60
+HISTORY = 6  # of steps the search remembers
+MOST_RUNS = 40_000_000  # of all texts together; what comes after them is left out
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Which text has which run."""
+
+    places: Tensor  # [R] int32, text by text
+    counts: Tensor  # [N] how many runs each text has
+    labels: Tensor  # [N]
+
+    @property
+    def texts(self) -> Tensor:
+        """[R] the text of each run."""
+        return torch.repeat_interleave(torch.arange(len(self.counts), dtype=torch.int32), self.counts)
+
+
+def fit_ngram_scores(batches: Iterable[LabelledBatch], places: int, class_weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores [P, C] and loudness [P] for `NgramScores`."""
+    runs = _collect(batches, places)
+    ratios = _log_count_ratios(runs, places, len(class_weights))
+    loud = ratios.norm(dim=1)
+    weights = _logistic_regression(runs, loud, class_weights)
+    return weights * loud[:, None], loud.square()
+
+
+def _collect(batches: Iterable[LabelledBatch], places: int) -> _Runs:
+    found_places: list[Tensor] = []
+    counts: list[Tensor] = []
+    labels: list[Tensor] = []
+    total = 0
+    for batch in batches:
+        found, counted = run_places(torch.from_numpy(batch.text), places)
+        found_places.append(found[counted].int())
+        counts.append(counted.sum(1))
+        labels.append(torch.from_numpy(batch.labels))
+        total += len(found_places[-1])
+        if total >= MOST_RUNS:
+            break
+    return _Runs(torch.cat(found_places), torch.cat(counts), torch.cat(labels))
+
+
+def _log_count_ratios(runs: _Runs, places: int, classes: int) -> Tensor:
+    """[P, C] how much more frequent a run is in the texts of a class than in the mean of all classes."""
+    cells = runs.places.long() * classes + torch.repeat_interleave(runs.labels, runs.counts)
+    counts = np.bincount(cells.numpy(), minlength=places * classes).reshape(places, classes) + 1.0
+    logs = np.log(counts / counts.sum(0))
+    return torch.from_numpy(logs - logs.mean(1, keepdims=True)).float()
+
+
+def _logistic_regression(runs: _Runs, loud: Tensor, class_weights: Tensor) -> Tensor:
+    """Weights [P, C] that tell the classes apart."""
+    values = loud[runs.places]
+    together = torch.zeros(len(runs.counts)).index_add_(0, runs.texts, values.square()).sqrt()
+    values /= together.clamp(min=1e-6)[runs.texts]
+    order = runs.places.argsort(stable=True)
+    text_starts = _starts(runs.counts)
+    place_starts = _starts(torch.bincount(runs.places, minlength=len(loud)))
+    text_of_place, value_of_place = runs.texts[order], values[order]
+    trust = TRUST * class_weights[runs.labels]
+    weights = nn.Parameter(torch.zeros(len(loud), len(class_weights)))
+    search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, history_size=HISTORY, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        logits = _sums(weights, runs.places, text_starts, values)
+        losses = nn.functional.cross_entropy(logits, runs.labels, reduction="none")
+        errors = logits.softmax(1)
+        errors[torch.arange(len(errors)), runs.labels] -= 1
+        weights.grad = _sums(errors * trust[:, None], text_of_place, place_starts, value_of_place) + weights
+        return (losses * trust).sum() + weights.square().sum() / 2
+
+    with torch.no_grad():
+        search.step(loss)  # type: ignore[no-untyped-call]
+    return weights.detach()
+
+
+def _starts(counts: Tensor) -> Tensor:
+    return torch.cat((torch.zeros(1, dtype=torch.int32), counts.cumsum(0)[:-1].int()))
+
+
+def _sums(table: Tensor, rows: Tensor, starts: Tensor, values: Tensor) -> Tensor:
+    """For each group of `rows` the sum of these rows of the table, each times its value."""
+    result: Tensor = nn.functional.embedding_bag(rows, table, starts, mode="sum", per_sample_weights=values)
+    return result
