@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from jumok.classification import (
+    SHARES,
     calibration_error,
     classification_scores,
     confusion,
     f1_scores,
+    fit_share,
     fit_temperature,
     negative_log_likelihood,
     probabilities,
@@ -61,3 +63,14 @@ def test_a_class_that_does_not_occur_does_not_count() -> None:
     scores = np.array([[5.0, 0, 0], [0, 5.0, 0]], np.float32)
     found = classification_scores(scores, np.array([0, 1]), 1.0)
     assert found["accuracy"] == found["macro_f1"] == 1.0
+
+
+def test_who_knows_more_has_more_to_say() -> None:
+    draw = np.random.default_rng(0)
+    answers = draw.integers(0, 2, 500)
+    truth = np.eye(2, dtype=np.float32)[answers]
+    knowing, guessing = (truth + draw.normal(0, noise, (500, 2)).astype(np.float32) for noise in (0.5, 50.0))
+    assert fit_share(knowing, guessing, answers) == max(SHARES)
+    assert fit_share(guessing, knowing, answers) == 0
+    another = truth + draw.normal(0, 0.5, (500, 2)).astype(np.float32)
+    assert 0.5 <= fit_share(knowing, another, answers) <= 2  # alike, and not of the same mind

@@ -16,6 +16,7 @@ Answers = npt.NDArray[np.int64]
 
 BINS = 15  # of confidence, for the calibration error
 COLDEST, HOTTEST = 0.05, 20.0
+SHARES: list[float] = [0.0, *(math.sqrt(2) ** power for power in range(-8, 9))]
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -45,6 +46,16 @@ def fit_temperature(scores: Scores, answers: Answers) -> float:
         better_left = _doubtful_loss(scores, answers, math.exp(left)) < _doubtful_loss(scores, answers, math.exp(right))
         low, high = (low, right) if better_left else (left, high)
     return math.exp((low + high) / 2)
+
+
+def fit_share(scores: Scores, others: Scores, answers: Answers) -> float:
+    """How much of `scores` to add to `others`, so that the answers are most probable; at the best temperature each."""
+    losses = {share: _best_loss(share * scores + others, answers) for share in SHARES}
+    return min(losses, key=lambda share: losses[share])
+
+
+def _best_loss(scores: Scores, answers: Answers) -> float:
+    return _doubtful_loss(scores, answers, fit_temperature(scores, answers))
 
 
 def _doubtful_loss(scores: Scores, answers: Answers, temperature: float) -> float:

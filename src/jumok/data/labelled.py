@@ -30,6 +30,7 @@ from jumok.errors import InputError
 
 LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comment", "x")
+LARGEST_VOCABULARY = 4000  # runs of pieces tell more than rare pieces do
 LOOKED_AT = 200  # rows from which the label's column is guessed
 NO_LABEL = Damage("no label")
 NO_FIELDS = Damage('no "label" and "text"')
@@ -69,6 +70,7 @@ TEXTS_WITH_LABELS = Kind(
     columns=("text",),
     read=read_labelled,
     files="TSV, CSV or JSONL files with a label and a text in each line, or a directory with one directory a class",
+    largest_vocabulary=LARGEST_VOCABULARY,
     labelled=True,
 )
 

@@ -49,6 +49,7 @@ class Kind:
     read: Callable[[Sequence[str | Path], Rejections], Iterator[Example]]
     files: str  # what may be given, in messages
     longest: int | None = None  # tokens of a text; an example with a longer one is left out
+    largest_vocabulary: int | None = None  # pieces, where the size is not given
     labelled: bool = False
     variant: tuple[str, ...] = ()  # what else decides what is read, such as two languages of several
 
@@ -189,6 +190,9 @@ class _Preparation:
         if isinstance(given, Tokenizer):
             return given, "as it was, because the model knows no other"
         size, reason = (given, f"{given:,} asked for") if given else choose_size(measure_texts(self._texts()))
+        most = self.kind.largest_vocabulary
+        if given is None and most is not None and size > most:
+            size, reason = most, f"{most:,} pieces, enough for {self.kind.name}"
         tokenizer = Tokenizer.train(self._texts(), size, seed=self.reader.seed)
         if tokenizer.size < size:
             reason += "; the text has no more to offer"

@@ -5,7 +5,7 @@ Axes: B texts, S tokens with `</s>`, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,17 @@ class Classification:
     probabilities: dict[str, float]  # of every class
 
 
-def class_scores(model: Classifier, texts: Ids) -> Scores:
-    """Scores [B, C] of texts given as ids without `</s>`, in their order. They do not depend on what else is asked."""
+def class_scores(model: Classifier, texts: Ids, part: nn.Module | Callable[[Tensor], Tensor] | None = None) -> Scores:
+    """Scores [B, C] of texts given as ids without `</s>`, in their order. They do not depend on what else is asked.
+
+    `part` is what gives them, if it is not the whole model.
+    """
+    score = part or model
     result = np.zeros((len(texts), model.config.classes), np.float32)
     lengths = [len(text) + 1 for text in texts]
     with undisturbed(model, max(lengths, default=0)):
         for batch in sorted_batches(lengths, BATCH_TOKENS):
-            result[batch] = model(padded([[*texts[i], EOS] for i in batch])).numpy()
+            result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
     return result
 
 

@@ -67,4 +67,4 @@ class Classifier(nn.Module):
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """Scores of the classes; their softmax is the probability."""
         scores = self.encoder_scores(text)
-        return scores if self.ngrams is None else scores + self.ngrams(text)
+        return scores if self.ngrams is None else self.ngrams.encoder_share * scores + self.ngrams(text)

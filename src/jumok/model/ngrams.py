@@ -41,13 +41,15 @@ def run_places(text: Int[Tensor, "B S"], places: int) -> tuple[Int[Tensor, "B R"
 class NgramScores(nn.Module):
     """The sum of the scores of a text's runs, divided by how loud they are together: long texts are not shouted.
 
-    Both are fitted before the encoder learns anything (`recipes/ngram_fit.py`) and stay as they are.
+    Scores and loudness are fitted before the encoder learns anything (`recipes/ngram_fit.py`) and stay as they are.
     """
 
     def __init__(self, places: int, classes: int) -> None:
         super().__init__()
         self.scores = nn.Parameter(torch.zeros(places, classes), requires_grad=False)
         self.loudness = nn.Parameter(torch.ones(places), requires_grad=False)  # adds up as squares do
+        # How much the encoder has to say beside these scores: known only after some of its learning.
+        self.encoder_share = nn.Parameter(torch.ones(()), requires_grad=False)
 
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         found, counted = run_places(text, len(self.scores))

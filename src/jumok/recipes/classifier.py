@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.classification import Answers, classification_scores, fit_temperature
+from jumok.classification import Answers, classification_scores, fit_share, fit_temperature
 from jumok.data.batch import LabelledBatch
 from jumok.data.epochs import LabelledEpochs
 from jumok.data.held_out import Example
 from jumok.data.labelled import TEXTS_WITH_LABELS
 from jumok.data.prepared import Corpus
 from jumok.engines.classifier import class_scores
-from jumok.engines.torch_models import padded
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
@@ -26,7 +25,6 @@ from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.ngram_fit import fit_ngram_scores
 from jumok.recipes.request import PathLike, Request
-from jumok.tokenizer import EOS
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -95,7 +93,7 @@ class _ClassifierTask(CorpusTask):
         ngrams.scores.copy_(scores)
         ngrams.loudness.copy_(loudness)
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
-        said = np.concatenate([ngrams(padded([[*text, EOS]])).numpy() for text in encoded])
+        said = class_scores(Classifier(config), encoded, ngrams)
         ngrams.scores.div_(fit_temperature(said, self._answers(self.corpus.valid)))
         return ngrams
 
@@ -128,7 +126,13 @@ class _ClassifierTask(CorpusTask):
     def validate(self, model: Classifier, examples: int) -> Validation:
         some = self.corpus.valid[:examples]
         answers = self._answers(some)
-        scores = class_scores(model, self.corpus.tokenizer.encode([example.texts[0] for example in some]))
+        encoded = self.corpus.tokenizer.encode([example.texts[0] for example in some])
+        scores = class_scores(model, encoded, model.encoder_scores)
+        if model.ngrams is not None:  # the encoder has the say that these texts give it
+            others = class_scores(model, encoded, model.ngrams)
+            share = fit_share(scores, others, answers)
+            model.ngrams.encoder_share.fill_(share)
+            scores = share * scores + others
         temperature = fit_temperature(scores, answers)
         metrics: dict[str, Any] = {**classification_scores(scores, answers, temperature), "temperature": temperature}
         metrics["samples"] = [
