@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow soak lint bench clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -21,6 +21,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n auto -m slow
+
+soak: $(READY)
+	PYTHONPATH=tests/cli $(BIN)/python tests/cli/soak.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from machine import describe_machine
-from torch import nn
+from torch import Tensor, nn
 
 from jumok.model.attention import attention_weights
 from jumok.model.dropout import Dropout
@@ -34,19 +34,25 @@ def in_turns(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
 
 
 def attention(length: int, heads: int, width: int) -> dict[str, float]:
-    """Forward and backward of one attention over 4,096 tokens in texts of about this length, padding masked."""
-    shape = (TOKENS // length, length, heads, width)
-    q, k, v = (torch.randn(shape).transpose(1, 2).requires_grad_() for _ in range(3))
+    """Forward and backward of one attention over 4,096 tokens in texts of about this length, padding masked.
 
-    gradient = torch.randn(shape).transpose(1, 2)
-    real = torch.ones(len(q), 1, 1, length, dtype=torch.bool)
+    As in the model: queries, keys and values are parts of one projection, and the heads are put together again.
+    """
+    texts = TOKENS // length
+    projected = torch.randn(texts, length, 3 * heads * width, requires_grad=True)
+    gradient = torch.randn(texts, length, heads * width)
+    real = torch.ones(texts, 1, 1, length, dtype=torch.bool)
     real[::2, ..., -1] = False  # every other text is a token shorter
 
+    def run(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+        q, k, v = (part.unflatten(-1, (heads, width)).transpose(1, 2) for part in projected.chunk(3, -1))
+        attend(q, k, v).transpose(1, 2).flatten(2).backward(gradient)
+
     def plain() -> None:
-        torch.matmul(attention_weights(q, k, real), v).backward(gradient)
+        run(lambda q, k, v: torch.matmul(attention_weights(q, k, real), v))
 
     def fused() -> None:
-        nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=real).backward(gradient)
+        run(lambda q, k, v: nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=real))
 
     return in_turns({"plain": plain, "fused": fused})
 

@@ -13,7 +13,7 @@ from jumok.cli.app import run
 @pytest.fixture(autouse=True)
 def _no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five seconds of measuring the machine are for users, not for tests."""
-    recipes = pytest.importorskip("jumok.recipes.job", reason="training needs torch")
+    recipes = pytest.importorskip("jumok.recipes.planning", reason="training needs torch")
     monkeypatch.setattr(recipes, "measure_step", lambda step, *_: (step(), 0.01)[1])
 
 
@@ -37,7 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("trained")
     write_corpus(directory)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jumok.recipes.job.measure_step", lambda step, *_: (step(), 0.01)[1])
+        patch.setattr("jumok.recipes.planning.measure_step", lambda step, *_: (step(), 0.01)[1])
         code = run(["train", "translator", *train_arguments(directory), "--quiet"])
     assert code == 0
     return directory

@@ -5,16 +5,12 @@ What is particular to a task stands in a `Task`: its data, its model, its loss, 
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
-
-import torch
-from torch import nn
+from typing import Any
 
 from jumok.bundle import save_bundle
 from jumok.errors import ChangedDataError
@@ -27,29 +23,17 @@ from jumok.recipes.continuing import (
     require_same_data_settings,
     require_same_sizes,
 )
+from jumok.recipes.planning import Plan, filled, make_optimizer, new_model, validated_examples
 from jumok.recipes.request import Request, Watch, asked_settings
 from jumok.recipes.task import Task
-from jumok.training.auto import (
-    Choice,
-    Costs,
-    choose_length,
-    choose_sizes,
-    forecast,
-    measure_step,
-    smaller_preset,
-)
+from jumok.training.auto import forecast
 from jumok.training.distributed import World, join_world
-from jumok.training.gradients import Gradients
 from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule, make_schedule
 from jumok.training.settings import Settings
 from jumok.training.trainer import Event, Trainer
-
-MEASURED_EXAMPLES = 100  # for the forecast of what a validation takes
-
-Setting = TypeVar("Setting")
 
 
 @dataclass(frozen=True)
@@ -139,15 +123,15 @@ class _Job:
     def trainer(self, stop_requested: Callable[[], bool]) -> Trainer:
         """Everything put together."""
         settings = self.settings
-        self.model = self._model(settings)
+        self.model = new_model(self.task, settings)
         options = TrainingOptions(
             seed=settings.seed,
-            steps=_filled(settings.stop.steps),
-            accumulate=_filled(settings.batch.accumulate),
+            steps=filled(settings.stop.steps),
+            accumulate=filled(settings.batch.accumulate),
             clip=settings.optimizer.clip,
             log_every=settings.log.every,
-            validate_every=_filled(settings.validation.every),
-            checkpoint_every=_filled(settings.checkpoint.every),
+            validate_every=filled(settings.validation.every),
+            checkpoint_every=filled(settings.checkpoint.every),
             patience=settings.stop.patience,
             average=settings.checkpoint.average,
             new_order_allowed=self.changes_allowed,
@@ -155,11 +139,11 @@ class _Job:
         )
         return Trainer(
             model=self.model,
-            optimizer=_optimizer(self.model, settings),
+            optimizer=make_optimizer(self.model, settings),
             schedule=self.schedule,
             loss=self.task.loss(self.model, settings),
             epochs=self.task.epochs(settings),
-            validate=lambda: self.task.validate(self.model, self._validated(settings)),
+            validate=lambda: self.task.validate(self.model, validated_examples(self.task, settings)),
             publish=self._publish,
             options=options,
             run=self.run,
@@ -170,34 +154,17 @@ class _Job:
 
     def _resolve(self) -> Settings:
         """Fills in what was not given, from the corpus and a few seconds of real training."""
-        tokens = self.facts["tokens"]
         asked = self.asked
         if self.before and asked.preset == "auto":  # whatever the corpus has become, the model is there
             asked = asked.changed({"preset": self.before["settings"]["preset"]})
-        choices = self._sizes(asked)
-        settings = asked.changed({choice.name: choice.value for choice in choices})
+        plan = Plan(self.task, asked, self.facts["tokens"], self.world.size)
         if self.before:
             old = Settings.from_dict(self.before["settings"])
-            require_same_sizes(self.run.path, self.task.config(old), self.task.config(settings))
-        costs, steps_per_epoch = self._measure(settings), self._steps_per_epoch(settings)
-        while asked.preset == "auto" and (smaller := smaller_preset(settings, steps_per_epoch, costs)):
-            choices = [smaller, *self._sizes(asked.changed({smaller.name: smaller.value}))]
-            settings = asked.changed({choice.name: choice.value for choice in choices})
-            costs, steps_per_epoch = self._measure(settings), self._steps_per_epoch(settings)
-        length = choose_length(settings, steps_per_epoch, tokens, costs)
-        settings = settings.changed({choice.name: choice.value for choice in length})
-        plan = [asdict(choice) for choice in choices + length]
-        self.watch({"event": "plan", "choices": plan, "expected_seconds": forecast(settings, costs)})
+            require_same_sizes(self.run.path, self.task.config(old), self.task.config(plan.settings))
+        settings, costs = plan.fit_to_machine(self.began)
+        choices = [asdict(choice) for choice in plan.choices]
+        self.watch({"event": "plan", "choices": choices, "expected_seconds": forecast(settings, costs)})
         return settings
-
-    def _sizes(self, asked: Settings) -> list[Choice]:
-        """What the task would choose, then what `auto` would, of what was not asked for."""
-        open_choices = [choice for choice in self.task.choices(asked) if not asked.has(choice.name)]
-        chosen = asked.changed({choice.name: choice.value for choice in open_choices})
-        return open_choices + choose_sizes(chosen, self.facts["tokens"], self.world.size)
-
-    def _steps_per_epoch(self, settings: Settings) -> int:
-        return -(-self.task.epochs(settings).size(0) // _filled(settings.batch.accumulate))
 
     def _write_record(self) -> None:
         record = {
@@ -210,38 +177,6 @@ class _Job:
         }
         if self.before is None or any(self.before.get(name) != value for name, value in record.items()):
             self.run.write({**record, "versions": _versions()})
-
-    def _measure(self, settings: Settings) -> Costs:
-        """What an update and a validation take here, on real examples, with a model that is thrown away."""
-        model = self._model(settings)
-        optimizer, epochs = _optimizer(model, settings), self.task.epochs(settings)
-        gradients = Gradients(self.task.loss(model, settings), optimizer)
-        gradients.fill([epochs.largest()])  # what does not fit into memory is cut from here on
-        batches = itertools.chain.from_iterable(
-            epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()
-        )
-
-        def step() -> None:
-            gradients.fill([next(batches)])
-            nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.clip)
-            optimizer.step()
-
-        rounds = -(-_filled(settings.batch.accumulate) // self.world.size)
-        step_seconds = measure_step(step, settings.stop) * rounds
-        everything = self._validated(settings)
-        some = min(everything, MEASURED_EXAMPLES)
-        started = time.perf_counter()
-        with torch.inference_mode():
-            validation = self.task.validate(model.eval(), some)
-        validation_seconds = (time.perf_counter() - started) * everything / some / validation.effort
-        return Costs(step_seconds, validation_seconds, time.perf_counter() - self.began)
-
-    def _validated(self, settings: Settings) -> int:
-        return min(self.task.valid_examples, settings.validation.sentences)
-
-    def _model(self, settings: Settings) -> nn.Module:
-        torch.manual_seed(settings.seed)
-        return self.task.model(settings)
 
     def _publish(self, validation: Validation, step: int) -> None:
         """The best weights so far as a bundle that anybody can use while the training goes on."""
@@ -262,23 +197,10 @@ class _Job:
         save_bundle(self.run.model, config=config.to_dict(), weights=weights, tokenizer=tokenizer, card=card)
 
 
-def _filled(value: Setting | None) -> Setting:
-    """A setting that `auto` has filled in by now."""
-    if value is None:
-        raise ValueError("a setting was used before it was chosen")
-    return value
-
-
 def _schedule(settings: Settings) -> Schedule:
     chosen = settings.schedule
-    peak, total = _filled(settings.optimizer.lr), _filled(settings.stop.steps)
-    return make_schedule(_filled(chosen.name), peak=peak, warmup=_filled(chosen.warmup), total=total)
-
-
-def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    chosen = settings.optimizer
-    betas = (chosen.beta1, chosen.beta2)
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=chosen.epsilon, fused=True)
+    peak, total = filled(settings.optimizer.lr), filled(settings.stop.steps)
+    return make_schedule(filled(chosen.name), peak=peak, warmup=filled(chosen.warmup), total=total)
 
 
 def _versions() -> dict[str, str]:

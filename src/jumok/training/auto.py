@@ -12,8 +12,8 @@ from jumok.errors import ConfigError
 from jumok.model.config import PRESETS
 from jumok.training.settings import Settings, StopSettings
 
-# When the length of the training depends on it, and when only its forecast does.
-MEASURE_SECONDS, GLANCE_SECONDS = 5.0, 1.0
+# When the length of the training depends on it, a hundredth of it within these bounds; and when only its forecast does.
+LEAST_SECONDS, MOST_SECONDS, GLANCE_SECONDS = 5.0, 20.0, 1.0
 # Above these many target tokens in the corpus, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
@@ -85,7 +85,8 @@ def smaller_preset(settings: Settings, steps_per_epoch: int, costs: Costs) -> Ch
 def measure_step(step: Callable[[], None], stop: StopSettings) -> float:
     """Seconds one update takes: the mean over the later ones, because the first warm up."""
     times: list[float] = []
-    end = time.perf_counter() + (GLANCE_SECONDS if stop.minutes is None else MEASURE_SECONDS)
+    share = GLANCE_SECONDS if stop.minutes is None else min(MOST_SECONDS, max(LEAST_SECONDS, 0.6 * stop.minutes))
+    end = time.perf_counter() + share
     while time.perf_counter() < end or len(times) < 3:
         started = time.perf_counter()
         step()
