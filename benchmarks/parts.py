@@ -9,16 +9,18 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from machine import describe_machine
-from torch import Tensor, nn
+from torch import nn
 
-from jumok.model.attention import attention_weights
+from jumok.model.config import preset
 from jumok.model.dropout import Dropout
+from jumok.model.translator import Translator
 from jumok.training.memory import keep_freed_memory
 
-TOKENS, ROUNDS = 4096, 9
+TOKENS, ROUNDS, VOCABULARY = 4096, 9, 8000
 
 
 def in_turns(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -33,28 +35,16 @@ def in_turns(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
     return {name: statistics.median(values) * 1e3 for name, values in times.items()}
 
 
-def attention(length: int, heads: int, width: int) -> dict[str, float]:
-    """Forward and backward of one attention over 4,096 tokens in texts of about this length, padding masked.
+def attention(length: int) -> dict[str, float]:
+    """Forward and backward of `tiny` but for its loss, over 4,096 tokens in sentences of this length."""
+    model = Translator(preset("tiny", vocabulary=VOCABULARY)).train()
+    source, target = torch.randint(4, VOCABULARY, (2, TOKENS // length, length))
 
-    As in the model: queries, keys and values are parts of one projection, and the heads are put together again.
-    """
-    texts = TOKENS // length
-    projected = torch.randn(texts, length, 3 * heads * width, requires_grad=True)
-    gradient = torch.randn(texts, length, heads * width)
-    real = torch.ones(texts, 1, 1, length, dtype=torch.bool)
-    real[::2, ..., -1] = False  # every other text is a token shorter
+    def run(short: int) -> None:
+        with patch("jumok.model.attention.SHORT", short):
+            model.states(source, target).sum().backward()
 
-    def run(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
-        q, k, v = (part.unflatten(-1, (heads, width)).transpose(1, 2) for part in projected.chunk(3, -1))
-        attend(q, k, v).transpose(1, 2).flatten(2).backward(gradient)
-
-    def plain() -> None:
-        run(lambda q, k, v: torch.matmul(attention_weights(q, k, real), v))
-
-    def fused() -> None:
-        run(lambda q, k, v: nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=real))
-
-    return in_turns({"plain": plain, "fused": fused})
+    return in_turns({"plain": lambda: run(length), "fused": lambda: run(0)})
 
 
 def dropout(width: int) -> dict[str, float]:
@@ -73,14 +63,13 @@ def main() -> None:
         f"Forward and backward, {TOKENS:,} tokens, median of {ROUNDS} rounds in turns: `python benchmarks/parts.py`.",
         describe_machine(),
         "",
-        "| attention, texts of | heads × width | plain products | fused kernel | fused faster by |",
-        "|---|---|---|---|---|",
+        "| all of `tiny` but its loss, sentences of | plain products | fused kernel | plain faster by |",
+        "|---|---|---|---|",
     ]
-    for heads, width in ((4, 32), (8, 64)):
-        for length in (16, 32, 64, 128, 256, 512):
-            times = attention(length, heads, width)
-            row = f"| {length} tokens | {heads} × {width} | {times['plain']:.1f} ms | {times['fused']:.1f} ms "
-            lines.append(row + f"| {times['plain'] / times['fused']:.2f}× |")
+    for length in (8, 16, 32, 64, 128, 256):
+        times = attention(length)
+        row = f"| {length} tokens | {times['plain']:.0f} ms | {times['fused']:.0f} ms "
+        lines.append(row + f"| {times['fused'] / times['plain']:.2f}× |")
     lines += ["", "| dropout, width | Jumok's | PyTorch's | faster by |", "|---|---|---|---|"]
     for width in (128, 512):
         times = dropout(width)

@@ -34,14 +34,14 @@ def negative_log_likelihood(scores: Scores, answers: Answers, temperature: float
     return float(-np.log(np.maximum(chosen, 1e-300)).mean())
 
 
-def fit_temperature(scores: Scores, answers: Answers) -> float:
+def fit_temperature(scores: Scores, answers: Answers, *, rounds: int = 40) -> float:
     """The temperature under which the answers are most probable, by golden-section search: there is one minimum.
 
     After Platt, no answer is taken for wholly certain: with n texts, every class could still have one of n + 2. Without
     that, a few texts that are all right would make the model certain of everything.
     """
     low, high = math.log(COLDEST), math.log(HOTTEST)
-    for _ in range(40):
+    for _ in range(rounds):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
         better_left = _doubtful_loss(scores, answers, math.exp(left)) < _doubtful_loss(scores, answers, math.exp(right))
         low, high = (low, right) if better_left else (left, high)
@@ -55,7 +55,7 @@ def fit_share(scores: Scores, others: Scores, answers: Answers) -> float:
 
 
 def _best_loss(scores: Scores, answers: Answers) -> float:
-    return _doubtful_loss(scores, answers, fit_temperature(scores, answers))
+    return _doubtful_loss(scores, answers, fit_temperature(scores, answers, rounds=10))
 
 
 def _doubtful_loss(scores: Scores, answers: Answers, temperature: float) -> float:

@@ -56,7 +56,7 @@ def test_score_and_evaluate_read_the_two_asked_for(jumok: Jumok, memory: Path, t
     assert json.loads(measured.out)["sentences"] == len(sentences())
 
 
-@pytest.mark.parametrize("command", [["check"], ["score", "-m", "run"], ["train", "translator", "-o", "other"]])
+@pytest.mark.parametrize("command", [["check"], ["score", "-m", "run"]])
 def test_two_text_files_name_no_languages(
     jumok: Jumok, trained: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

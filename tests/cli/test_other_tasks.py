@@ -163,3 +163,14 @@ def test_vectors_of_a_translator(jumok: Jumok, trained: Path, tmp_path: Path) ->
     assert vectors.shape == (3, 32)
     np.testing.assert_allclose(vectors[0], rows[0]["vector"], atol=1e-5)
     assert jumok("embed", "-m", trained / "run", "-o", tmp_path / "v.txt", stdin=lines).code == 2
+
+
+def test_a_classifier_goes_on_with_a_corpus_that_grew(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    lines = (reviews / "train.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "data.tsv").write_text("".join(lines[:100]), encoding="utf-8")
+    command = ["train", "classifier", tmp_path / "data.tsv", "-o", tmp_path / "run", *CLASSIFIER]
+    assert jumok(*command, "--steps=10").code == 0
+    (tmp_path / "data.tsv").write_text("".join(lines), encoding="utf-8")
+    for steps in (10, 20):  # other data alone, and other settings too
+        ended = jumok(*command, f"--steps={steps}", "--continue-with-changes")
+        assert ended.code == 0, ended.err

@@ -7,7 +7,6 @@ import pytest
 from jumok.data.check import check_pairs
 from jumok.data.corpora import Rejections
 from jumok.data.parallel import PAIRS, pairs_in
-from jumok.errors import InputError
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ def test_the_check_reads_the_same_languages(table: Path) -> None:
     assert kinds == ["validation-in-training", "validation-sources-in-training"]
 
 
-def test_two_text_files_name_no_languages(tmp_path: Path) -> None:
+def test_of_two_text_files_the_languages_are_known_without_being_looked_for(tmp_path: Path) -> None:
     for name in ("a.en", "a.ko"):
         (tmp_path / name).write_text("one\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.en, .*a\.ko: languages can be chosen only in a file that names them"):
-        list(pairs_in(("en", "ko")).read([tmp_path / "a.en", tmp_path / "a.ko"], Rejections()))
+    [example] = pairs_in(("en", "ko")).read([tmp_path / "a.en", tmp_path / "a.ko"], Rejections())
+    assert example.texts == ("one", "one")

@@ -25,7 +25,7 @@ def look_before_training(
     """
     if any(str(path) == STANDARD_INPUT or path.is_fifo() for path in (*paths, *(valid or ()))):
         return
-    for finding in check_pairs(paths, valid, languages=languages).findings:
+    for finding in check_pairs(paths, valid, languages=languages if len(paths) == 1 else None).findings:
         if finding.kind in _FATAL:
             raise InputError(f"{' and '.join(map(str, paths))}: {_in_words(finding)} {finding.advice}")
         if finding.kind not in _TOLD_BY_TRAINING:

@@ -32,7 +32,7 @@ def check_pairs(
     paths: Sequence[str | Path], valid: Sequence[str | Path] | None = None, *, languages: Languages | None = None
 ) -> Report:
     """Read a corpus (and its validation corpus) and report whatever is suspicious. InputError if it cannot be read."""
-    held_out = HeldOut(valid, languages) if valid else None
+    held_out = HeldOut(valid, languages if len(valid) == 1 else None) if valid else None
     survey = Survey(paths, languages, held_out)
     if not survey.pairs and not survey.unequal:
         raise InputError(f"{' and '.join(map(str, paths))}: there is nothing in it.")

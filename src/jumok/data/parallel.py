@@ -16,7 +16,8 @@ LONGEST = 512  # tokens on either side of a pair that is learned from
 
 
 def _read(paths: Sequence[str | Path], rejections: Rejections, languages: Languages | None = None) -> Iterator[Example]:
-    for pair in read_pairs(paths, rejections, languages=languages):
+    # Of two text files the languages are known without being looked for.
+    for pair in read_pairs(paths, rejections, languages=languages if len(paths) == 1 else None):
         yield Example((pair.source, pair.target), pair.where)
 
 

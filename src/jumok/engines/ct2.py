@@ -107,16 +107,22 @@ class Ctranslate2Engine:
 
     def score(self, sources: Ids, targets: Ids) -> list[list[float]]:
         """The log-probability of every token of each target, and last that of its `</s>`."""
-        if any(len(text) > self._longest for text in (*sources, *targets)):  # more positions than were exported
-            return self._other().score(sources, targets)
-        results = self._translator.score_batch(
-            self._texts(sources),
-            self._texts(targets),
+        pairs = list(zip(sources, targets, strict=True))
+        fitting = [max(map(len, pair)) <= self._longest for pair in pairs]
+        too_long = [place for place, fits in enumerate(fitting) if not fits]
+        others = [place for place, fits in enumerate(fitting) if fits]
+        found = self._translator.score_batch(
+            self._texts([sources[place] for place in others]),
+            self._texts([targets[place] for place in others]),
             max_batch_size=SCORED_TOKENS,
             batch_type="tokens",
             max_input_length=0,
         )
-        return [list(result.log_probs) for result in results]
+        results = {place: list(result.log_probs) for place, result in zip(others, found, strict=True)}
+        if too_long:  # more positions than were exported
+            chosen = [[texts[place] for place in too_long] for texts in (sources, targets)]
+            results.update(zip(too_long, self._other().score(*chosen), strict=True))
+        return [results[place] for place in range(len(pairs))]
 
     def align(self, sources: Ids, targets: Ids) -> list[Matrix]:
         """For each pair a matrix [T, S]: how much of each source token went into each target token."""

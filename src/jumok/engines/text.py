@@ -116,7 +116,8 @@ class TextTranslator:
         limit = options.segment_tokens or SEGMENT_TOKENS
         limit = limit if self.engine.longest is None else min(limit, self.engine.longest)
         count([text.strip() for text in texts])  # most are a line that need not be split: all at once, on all cores
-        usual = self._usual_tokens() if options.segment_tokens is None else None
+        # A prefix may be several sentences long; it stays with what it is a prefix of.
+        usual = self._usual_tokens() if options.segment_tokens is None and not options.prefix else None
         return [split_text(text, limit, count, usual=usual) for text in texts], encoded
 
     def _usual_tokens(self) -> int | None:

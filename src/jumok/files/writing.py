@@ -168,7 +168,7 @@ def _require_space(fs: FileSystem, target: Path, bytes_needed: int) -> None:
 
 @contextmanager
 def explained_writing(target: Path) -> Iterator[None]:
-    """Turns what a full disk, a limit or a missing permission does to whoever writes `target` into a WriteError.
+    """Turns what a full disk, a quota or a limit does to whoever writes `target` into a WriteError.
 
     Errors of reading that happen meanwhile stay what they are.
     """

@@ -32,7 +32,7 @@ from jumok.training.settings import Settings
 NOTEBOOK = "imdb-notebook"  # the preset that is somebody else's model
 WINDOW = 256  # tokens that attend to each other
 NGRAM_SCORES = 1 << 22  # for all classes together
-TEXTS_AT_A_TIME, LEAST_TOKENS = 32, 1024  # in a batch
+TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 32, 1024, 16_384  # in a batch
 PEAK_RATE, DROPOUT = 1e-3, 0.3
 SAMPLES = 3  # answers shown after each validation
 
@@ -62,8 +62,10 @@ class _ClassifierTask(CorpusTask):
         if settings.preset == NOTEBOOK:
             return ()
         facts = self.corpus.facts
-        tokens = max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"])
+        tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
+        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN * facts["tokens"])
         return (
+            Choice("model.ngrams", 1 << runs.bit_length() - 1, "places for the runs of tokens in these texts"),
             Choice("batch.tokens", tokens, f"about {tokens * facts['examples'] // facts['tokens']} texts at a time"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", DROPOUT, "suits a classifier"),
@@ -73,8 +75,7 @@ class _ClassifierTask(CorpusTask):
         classes = len(self.corpus.classes)
         extras: dict[str, Any] = {"classes": classes}
         if settings.preset != NOTEBOOK:
-            runs = min(NGRAM_SCORES // classes, LONGEST_RUN * self.corpus.facts["tokens"])
-            extras |= {"window": WINDOW, "ngrams": 1 << runs.bit_length() - 1}
+            extras["window"] = WINDOW
         vocabulary = self.corpus.tokenizer.size
         return preset_config(settings.preset, vocabulary=vocabulary, task="classifier", **{**extras, **settings.model})
 
@@ -84,6 +85,7 @@ class _ClassifierTask(CorpusTask):
             if self._ngrams is None or len(self._ngrams.scores) != model.config.ngrams:
                 self._ngrams = self._fitted_ngrams(model.config)
             model.ngrams = self._ngrams
+            model.ngrams.encoder_share.fill_(1)  # of another model it may have been something else
         return model
 
     def _fitted_ngrams(self, config: ModelConfig) -> NgramScores:

@@ -154,9 +154,7 @@ class _Job:
 
     def _resolve(self) -> Settings:
         """Fills in what was not given, from the corpus and a few seconds of real training."""
-        asked = self.asked
-        if self.before and asked.preset == "auto":  # whatever the corpus has become, the model is there
-            asked = asked.changed({"preset": self.before["settings"]["preset"]})
+        asked = self._asked_of_this_model()
         plan = Plan(self.task, asked, self.facts["tokens"], self.world.size)
         if self.before:
             old = Settings.from_dict(self.before["settings"])
@@ -165,6 +163,16 @@ class _Job:
         choices = [asdict(choice) for choice in plan.choices]
         self.watch({"event": "plan", "choices": choices, "expected_seconds": forecast(settings, costs)})
         return settings
+
+    def _asked_of_this_model(self) -> Settings:
+        """What was asked for; of a model that is there already, its sizes too, whatever the corpus has become."""
+        asked = self.asked
+        if self.before is None:
+            return asked
+        old = self.before["settings"]
+        kept = {f"model.{name}": value for name, value in old["model"].items() if name != "dropout"}
+        kept = {name: value for name, value in kept.items() if not asked.has(name)}
+        return asked.changed(kept | ({"preset": old["preset"]} if asked.preset == "auto" else {}))
 
     def _write_record(self) -> None:
         record = {

@@ -19,7 +19,8 @@ from jumok.model.ngrams import run_places
 TRUST = 8.0  # in the texts against the wish for small weights
 ITERATIONS = 60
 HISTORY = 6  # of steps the search remembers
-MOST_RUNS = 40_000_000  # of all texts together; what comes after them is left out
+# Of all texts together, and of texts times classes; what comes after them is left out, to bound the memory.
+MOST_RUNS, MOST_SCORES = 40_000_000, 50_000_000
 
 
 @dataclass(frozen=True)
@@ -38,25 +39,25 @@ class _Runs:
 
 def fit_ngram_scores(batches: Iterable[LabelledBatch], places: int, class_weights: Tensor) -> tuple[Tensor, Tensor]:
     """Scores [P, C] and loudness [P] for `NgramScores`."""
-    runs = _collect(batches, places)
+    runs = _collect(batches, places, MOST_SCORES // len(class_weights))
     ratios = _log_count_ratios(runs, places, len(class_weights))
     loud = ratios.norm(dim=1)
     weights = _logistic_regression(runs, loud, class_weights)
     return weights * loud[:, None], loud.square()
 
 
-def _collect(batches: Iterable[LabelledBatch], places: int) -> _Runs:
+def _collect(batches: Iterable[LabelledBatch], places: int, most_texts: int) -> _Runs:
     found_places: list[Tensor] = []
     counts: list[Tensor] = []
     labels: list[Tensor] = []
-    total = 0
+    total = texts = 0
     for batch in batches:
         found, counted = run_places(torch.from_numpy(batch.text), places)
         found_places.append(found[counted].int())
         counts.append(counted.sum(1))
         labels.append(torch.from_numpy(batch.labels))
-        total += len(found_places[-1])
-        if total >= MOST_RUNS:
+        total, texts = total + len(found_places[-1]), texts + len(batch.labels)
+        if total >= MOST_RUNS or texts >= most_texts:
             break
     return _Runs(torch.cat(found_places), torch.cat(counts), torch.cat(labels))
 
@@ -64,9 +65,10 @@ def _collect(batches: Iterable[LabelledBatch], places: int) -> _Runs:
 def _log_count_ratios(runs: _Runs, places: int, classes: int) -> Tensor:
     """[P, C] how much more frequent a run is in the texts of a class than in the mean of all classes."""
     cells = runs.places.long() * classes + torch.repeat_interleave(runs.labels, runs.counts)
-    counts = np.bincount(cells.numpy(), minlength=places * classes).reshape(places, classes) + 1.0
-    logs = np.log(counts / counts.sum(0))
-    return torch.from_numpy(logs - logs.mean(1, keepdims=True)).float()
+    counts = np.bincount(cells.numpy(), minlength=places * classes).reshape(places, classes)
+    logs = np.log((counts + 1) / (counts + 1).sum(0))
+    ratios = logs - logs.mean(1, keepdims=True)
+    return torch.from_numpy(ratios * (counts.sum(1, keepdims=True) > 0)).float()  # what was never seen says nothing
 
 
 def _logistic_regression(runs: _Runs, loud: Tensor, class_weights: Tensor) -> Tensor:

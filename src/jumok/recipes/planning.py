@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -28,10 +29,14 @@ class Plan:
 
     def _choose(self, asked: Settings, *first: Choice) -> None:
         """What the task would choose, then what `auto` would, of what was not asked for."""
-        by_task = [choice for choice in self.task.choices(asked) if not asked.has(choice.name)]
+        by_task = [self._shared(choice) for choice in self.task.choices(asked) if not asked.has(choice.name)]
         chosen = asked.changed({choice.name: choice.value for choice in by_task})
         self.choices = [*first, *by_task, *choose_sizes(chosen, self.tokens, self.processes)]
         self.settings = asked.changed({choice.name: choice.value for choice in self.choices})
+
+    def _shared(self, choice: Choice) -> Choice:
+        """Several processes share what one would learn from."""
+        return replace(choice, value=-(-choice.value // self.processes)) if choice.name == "batch.tokens" else choice
 
     def fit_to_machine(self, began: float) -> tuple[Settings, Costs]:
         """All settings, and what they cost here. `began` is when the command did; that time counts too."""

@@ -262,7 +262,13 @@ class Trainer:
                 f"{checkpoint.path}: the data is not what it was when this training began, so it cannot go on exactly. "
                 "Bring back the old files, start again with --fresh, or go on with --continue-with-changes."
             )
-        self.model.load_state_dict(checkpoint.tensors["model"])
+        try:
+            self.model.load_state_dict(checkpoint.tensors["model"])
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"{checkpoint.path}: was written by another version or for another model "
+                f"({str(error).splitlines()[-1].strip()}). Go on with that version, or start again with --fresh."
+            ) from error
         wanted = [{**group} for group in self.optimizer.param_groups]
         restore_optimizer(self.optimizer, checkpoint.tensors["optimizer"], state["optimizer"])
         for group, settings in zip(self.optimizer.param_groups, wanted, strict=True):
