@@ -68,7 +68,7 @@ class Attend(nn.Module):
         return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def _in_plain_steps(self, q: Tensor, k: Tensor) -> bool:
-        """While training on short sentences of changing shapes: the fused kernel is slower there. And to drop weights."""
+        """While training: for short sentences of changing shapes it is quicker; and to drop weights."""
         short = q.device.type == "cpu" and q.shape[-2] * k.shape[-2] <= SHORT * SHORT
         return self.training and (short or self.dropout.rate > 0)
 
