@@ -83,21 +83,20 @@ class _ClassifierTask(CorpusTask):
         model = Classifier(self.config(settings))
         if model.ngrams is not None:
             if self._ngrams is None or len(self._ngrams.scores) != model.config.ngrams:
-                self._ngrams = self._fitted_ngrams(model.config)
+                self._fit(model, model.ngrams)
+                self._ngrams = model.ngrams
             model.ngrams = self._ngrams
             model.ngrams.encoder_share.fill_(1)  # of another model it may have been something else
         return model
 
-    def _fitted_ngrams(self, config: ModelConfig) -> NgramScores:
+    def _fit(self, model: Classifier, ngrams: NgramScores) -> None:
         """Scores of runs as sure of themselves as they may be, judged by texts they were not fitted to."""
-        ngrams = NgramScores(config.ngrams, config.classes)
-        scores, loudness = fit_ngram_scores(_all_texts(self.corpus), config.ngrams, self._class_weights())
+        scores, loudness = fit_ngram_scores(_all_texts(self.corpus), model.config.ngrams, self._class_weights())
         ngrams.scores.copy_(scores)
         ngrams.loudness.copy_(loudness)
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
-        said = class_scores(Classifier(config), encoded, ngrams)
+        said = class_scores(model, encoded, ngrams)
         ngrams.scores.div_(fit_temperature(said, self._answers(self.corpus.valid)))
-        return ngrams
 
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
         """Cross-entropy of what the encoder says."""
