@@ -6,8 +6,10 @@ import numpy as np
 import torch
 
 from jumok.data.batch import LabelledBatch
-from jumok.model.ngrams import NgramScores, run_places
-from jumok.recipes.ngram_fit import TRUST, fit_ngram_scores
+from jumok.model.config import preset
+from jumok.model.ngrams import NgramScores
+from jumok.recipes.ngram_fit import TRUST, fit_ngram_scores, spelling_of, writes_syllables_or_words
+from jumok.tokenizer import EOS, FIRST_BYTE, PAD, Tokenizer
 
 PLACES = 1 << 12
 EVEN = torch.ones(2)
@@ -26,10 +28,8 @@ def batches(count: int = 300, seed: int = 0) -> Iterator[LabelledBatch]:
 
 
 def fitted() -> NgramScores:
-    layer = NgramScores(PLACES, 2)
-    scores, loudness = fit_ngram_scores(batches(), PLACES, EVEN)
-    layer.scores.copy_(scores)
-    layer.loudness.copy_(loudness)
+    layer = NgramScores(preset("tiny", vocabulary=10, task="classifier", classes=2, ngrams=PLACES))
+    fit_ngram_scores(batches(), layer, EVEN)
     return layer
 
 
@@ -47,10 +47,32 @@ def test_it_is_the_minimum() -> None:
     weights = (layer.scores / loud.clamp(min=1e-9)[:, None]).requires_grad_()
     loss = weights.square().sum() / 2
     for batch in batches():
-        found, counted = run_places(torch.from_numpy(batch.text), PLACES)
+        found, counted = layer.runs(torch.from_numpy(batch.text))
         values = loud[found] * counted
         values = values / values.norm(dim=1, keepdim=True)
         logits = (weights[found] * values[..., None]).sum(1)
         loss = loss + TRUST * torch.nn.functional.cross_entropy(logits, torch.from_numpy(batch.labels), reduction="sum")
     [slope] = torch.autograd.grad(loss, weights)
     assert float(slope.norm()) < 0.01 * float(loss.detach())
+
+
+def test_tokens_are_spelled_as_their_text_is() -> None:
+    """However a text is cut, its characters are the same; bytes and the end of a text are characters of their own."""
+    tokenizer = Tokenizer.train(["정말 재미있는 영화", "재미없는 영화였다", "영화가 정말 좋았다"] * 20, 300)
+    table = spelling_of(tokenizer)
+    text = "정말 좋은 영화 뷁"
+    cuts = [*tokenizer.encode([text]), *(tokenizer.encode_sampled([text], 0.1, seed)[0] for seed in range(20))]
+    spellings = {tuple(int(c) for token in cut for c in table[token] if c) for cut in cuts}
+    assert len({tuple(cut) for cut in cuts}) > 1
+    assert len(spellings) == 1
+    assert bytes(c - 0x110000 - FIRST_BYTE for c in max(spellings) if c >= 0x110000).decode() == "은뷁"
+    assert int(table[PAD].count_nonzero()) == 0
+    assert int(table[EOS].count_nonzero()) == 1
+
+
+def test_scripts_with_many_characters_are_recognised() -> None:
+    syllables = [chr(0xAC00 + 7 * number) for number in range(900)]
+    korean = ["".join(syllables[start : start + 30]) for start in range(0, 900, 30)] * 4
+    assert writes_syllables_or_words(Tokenizer.train(korean, 2500))
+    english = [f"{chr(97 + a)}{chr(97 + b)} and {chr(97 + b)}" for a in range(26) for b in range(26)] * 4
+    assert not writes_syllables_or_words(Tokenizer.train(english, 2500))

@@ -1,14 +1,21 @@
 """Scores of runs of tokens, and texts longer than a window."""
 
+from typing import Any
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
-from jumok.model.ngrams import NgramScores, run_places
+from jumok.model.ngrams import LONGEST_PIECE, NgramScores, run_places, spelled
 
 text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
+
+
+def ngram_scores(places: int, classes: int, unit: str = "token") -> NgramScores:
+    sizes: dict[str, Any] = {"ngrams": places, "classes": classes, "ngram_unit": unit}
+    return NgramScores(preset("tiny", vocabulary=41, task="classifier", **sizes))
 
 
 def runs_of(tokens: list[int]) -> set[tuple[int, ...]]:
@@ -18,14 +25,14 @@ def runs_of(tokens: list[int]) -> set[tuple[int, ...]]:
 
 @given(text_of_tokens)
 def test_every_run_has_a_place_and_counts_once(tokens: list[int]) -> None:
-    found, counted = run_places(torch.tensor([tokens]), 1 << 30)
+    found, counted = run_places(torch.tensor([tokens]), 4, 1 << 30)
     assert int(counted.sum()) == len(runs_of(tokens))  # in a billion places, none of these few meet
     assert len(set(found[counted].tolist())) == int(counted.sum())
 
 
 @given(text_of_tokens, st.integers(0, 5))
 def test_padding_and_neighbours_change_nothing(tokens: list[int], padding: int) -> None:
-    layer = NgramScores(1 << 10, 3)
+    layer = ngram_scores(1 << 10, 3)
     torch.nn.init.normal_(layer.scores, generator=torch.Generator().manual_seed(1))
     alone = layer(torch.tensor([tokens]))
     padded = torch.tensor([tokens + [0] * padding, [7] * (len(tokens) + padding)])
@@ -33,18 +40,63 @@ def test_padding_and_neighbours_change_nothing(tokens: list[int], padding: int) 
 
 
 def test_order_counts_and_an_empty_text_scores_nothing() -> None:
-    layer = NgramScores(1 << 12, 2)
+    layer = ngram_scores(1 << 12, 2)
     torch.nn.init.normal_(layer.scores)
     assert not torch.allclose(layer(torch.tensor([[5, 6, 7]])), layer(torch.tensor([[7, 6, 5]])))
     assert layer(torch.zeros(2, 4, dtype=torch.long)).abs().max() == 0
 
 
 def test_what_tokens_are_worth_adds_up_when_no_run_comes_twice() -> None:
-    layer = NgramScores(1 << 16, 2)
+    layer = ngram_scores(1 << 16, 2)
     torch.nn.init.normal_(layer.scores)
     text = torch.tensor([[5, 6, 7, 8, 9]])
     scores = layer(text)[0]
     torch.testing.assert_close(layer.worth(text, 1).sum(), scores[1] - scores[0])
+
+
+SPELLING = torch.zeros(41, LONGEST_PIECE, dtype=torch.int32)  # token 7 is written 70 71, token 3 is written 30
+for token in range(1, 41):
+    for place in range(1 + token % 3):
+        SPELLING[token, place] = 10 * token + place
+
+
+@given(st.lists(text_of_tokens, min_size=1, max_size=4))
+def test_texts_are_spelled_one_character_after_another(texts: list[list[int]]) -> None:
+    longest = max(map(len, texts))
+    padded = torch.tensor([tokens + [0] * (longest - len(tokens)) for tokens in texts])
+    slowly = [[int(c) for token in tokens for c in SPELLING[token] if c] for tokens in texts]
+    found = spelled(padded, SPELLING)
+    assert [[int(c) for c in row if c] for row in found] == slowly
+    assert found.shape[1] == max(map(len, slowly))
+
+
+def spelling_layer() -> NgramScores:
+    layer = ngram_scores(1 << 16, 2, unit="character")
+    assert layer.spelling is not None
+    layer.spelling.copy_(SPELLING)
+    torch.nn.init.normal_(layer.scores, generator=torch.Generator().manual_seed(1))
+    return layer
+
+
+def test_runs_of_characters_do_not_ask_how_a_text_was_cut() -> None:
+    layer = spelling_layer()
+    layer.get_buffer("spelling")[40, :2] = torch.tensor([70, 71])  # now another token is written as token 7 is
+    text, other = torch.tensor([[5, 7, 9]]), torch.tensor([[5, 40, 9]])
+    torch.testing.assert_close(layer(text), layer(other))
+    assert not torch.allclose(layer(text), layer(torch.tensor([[5, 6, 9]])))
+
+
+def test_tokens_get_what_their_characters_are_worth() -> None:
+    layer = spelling_layer()
+    text = torch.tensor([[5, 6, 7, 8, 9]])
+    scores = layer(text)[0]
+    worth = layer.worth(text, 1)
+    assert worth.shape == (5,)
+    torch.testing.assert_close(worth.sum(), scores[1] - scores[0])
+
+
+def test_no_text_at_all_scores_nothing() -> None:
+    assert spelling_layer()(torch.zeros(2, 4, dtype=torch.long)).abs().max() == 0
 
 
 def small(**changes: object) -> Classifier:

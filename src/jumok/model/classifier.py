@@ -36,7 +36,7 @@ class Classifier(nn.Module):
         self.embed = make_embedder(config)
         self.encoder = Encoder(config.encoder_layers, **stack_options(config))
         self.head = nn.Linear(config.d_model, config.classes)
-        self.ngrams = NgramScores(config.ngrams, config.classes) if config.ngrams else None
+        self.ngrams = NgramScores(config) if config.ngrams else None
 
     def encode(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """A vector for every token, made in the light of the others in its window."""

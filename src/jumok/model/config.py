@@ -14,6 +14,7 @@ ACTIVATIONS = ("relu", "gelu")
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
 POOLINGS = ("mean", "max", "answers")
+NGRAM_UNITS = ("token", "character")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,8 @@ class ModelConfig:
     classes: int = 0  # classifier: number of answers
     pooling: str = "mean"  # classifier: mean | max over the real tokens | answers: a score a token, then max
     window: int = 0  # classifier: tokens that attend to each other, a longer text is read in parts; 0: all of them
-    ngrams: int = 0  # classifier: places for the scores of runs of 1 to 4 tokens, a power of 2; 0: no such scores
+    ngrams: int = 0  # classifier: places for the scores of short runs of units, a power of 2; 0: no such scores
+    ngram_unit: str = "token"  # token | character
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -72,6 +74,7 @@ class ModelConfig:
 
     def _check_choices(self) -> None:
         choices = {"task": TASKS, "activation": ACTIVATIONS, "norm": NORMS, "positions": POSITIONS, "pooling": POOLINGS}
+        choices["ngram_unit"] = NGRAM_UNITS
         for name, known in choices.items():
             require_choice(name, getattr(self, name), known)
 

@@ -23,7 +23,7 @@ from jumok.model.config import preset as preset_config
 from jumok.model.ngrams import LONGEST_RUN, NgramScores
 from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
-from jumok.recipes.ngram_fit import fit_ngram_scores
+from jumok.recipes.ngram_fit import fit_ngram_scores, spelling_of, writes_syllables_or_words
 from jumok.recipes.request import PathLike, Request
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
@@ -63,9 +63,11 @@ class _ClassifierTask(CorpusTask):
             return ()
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
-        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN * facts["tokens"])
+        unit = "character" if writes_syllables_or_words(self.corpus.tokenizer) else "token"
+        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN[unit] * facts["tokens"])
         return (
-            Choice("model.ngrams", 1 << runs.bit_length() - 1, "places for the runs of tokens in these texts"),
+            Choice("model.ngrams", 1 << runs.bit_length() - 1, f"places for the runs of {unit}s in these texts"),
+            Choice("model.ngram_unit", unit, "what says most in the script of these texts"),
             Choice("batch.tokens", tokens, f"about {tokens * facts['examples'] // facts['tokens']} texts at a time"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", DROPOUT, "suits a classifier"),
@@ -82,7 +84,7 @@ class _ClassifierTask(CorpusTask):
     def model(self, settings: Settings) -> Classifier:
         model = Classifier(self.config(settings))
         if model.ngrams is not None:
-            if self._ngrams is None or len(self._ngrams.scores) != model.config.ngrams:
+            if self._ngrams is None or self._ngrams.scores.shape != model.ngrams.scores.shape:
                 self._fit(model, model.ngrams)
                 self._ngrams = model.ngrams
             model.ngrams = self._ngrams
@@ -91,9 +93,9 @@ class _ClassifierTask(CorpusTask):
 
     def _fit(self, model: Classifier, ngrams: NgramScores) -> None:
         """Scores of runs as sure of themselves as they may be, judged by texts they were not fitted to."""
-        scores, loudness = fit_ngram_scores(_all_texts(self.corpus), model.config.ngrams, self._class_weights())
-        ngrams.scores.copy_(scores)
-        ngrams.loudness.copy_(loudness)
+        if ngrams.spelling is not None:
+            ngrams.spelling.copy_(spelling_of(self.corpus.tokenizer))
+        fit_ngram_scores(_all_texts(self.corpus), ngrams, self._class_weights())
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
         said = class_scores(model, encoded, ngrams)
         ngrams.scores.div_(fit_temperature(said, self._answers(self.corpus.valid)))

@@ -14,13 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import LabelledBatch
-from jumok.model.ngrams import run_places
+from jumok.model.ngrams import LONGEST_PIECE, NgramScores
+from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer
 
 TRUST = 8.0  # in the texts against the wish for small weights
 ITERATIONS = 60
 HISTORY = 6  # of steps the search remembers
 # Of all texts together, and of texts times classes; what comes after them is left out, to bound the memory.
 MOST_RUNS, MOST_SCORES = 40_000_000, 50_000_000
+MANY_CHARACTERS = 800  # more than any alphabet has
+_BEYOND_UNICODE = 0x110000
 
 
 @dataclass(frozen=True)
@@ -37,22 +40,38 @@ class _Runs:
         return torch.repeat_interleave(torch.arange(len(self.counts), dtype=torch.int32), self.counts)
 
 
-def fit_ngram_scores(batches: Iterable[LabelledBatch], places: int, class_weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores [P, C] and loudness [P] for `NgramScores`."""
-    runs = _collect(batches, places, MOST_SCORES // len(class_weights))
-    ratios = _log_count_ratios(runs, places, len(class_weights))
+def fit_ngram_scores(batches: Iterable[LabelledBatch], ngrams: NgramScores, class_weights: Tensor) -> None:
+    """Fills in the scores and the loudness of runs."""
+    runs = _collect(batches, ngrams, MOST_SCORES // len(class_weights))
+    ratios = _log_count_ratios(runs, *ngrams.scores.shape)
     loud = ratios.norm(dim=1)
     weights = _logistic_regression(runs, loud, class_weights)
-    return weights * loud[:, None], loud.square()
+    ngrams.scores.copy_(weights * loud[:, None])
+    ngrams.loudness.copy_(loud.square())
 
 
-def _collect(batches: Iterable[LabelledBatch], places: int, most_texts: int) -> _Runs:
+def spelling_of(tokenizer: Tokenizer) -> Tensor:
+    """[V, LONGEST_PIECE] the characters of every token as numbers, then zeros; what is not text is a character too."""
+    table = torch.zeros(tokenizer.size, LONGEST_PIECE, dtype=torch.int32)
+    for token, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
+        characters = [ord(character) for character in piece] if token >= FIRST_PIECE else [_BEYOND_UNICODE + token]
+        table[token, : len(characters)] = torch.tensor(characters)
+    table[PAD] = 0
+    return table
+
+
+def writes_syllables_or_words(tokenizer: Tokenizer) -> bool:
+    """Whether a character says as much as a short word does elsewhere: such scripts have a thousand and more."""
+    return sum(len(piece) == 1 for piece in tokenizer.pieces(range(FIRST_PIECE, tokenizer.size))) >= MANY_CHARACTERS
+
+
+def _collect(batches: Iterable[LabelledBatch], ngrams: NgramScores, most_texts: int) -> _Runs:
     found_places: list[Tensor] = []
     counts: list[Tensor] = []
     labels: list[Tensor] = []
     total = texts = 0
     for batch in batches:
-        found, counted = run_places(torch.from_numpy(batch.text), places)
+        found, counted = ngrams.runs(torch.from_numpy(batch.text))
         found_places.append(found[counted].int())
         counts.append(counted.sum(1))
         labels.append(torch.from_numpy(batch.labels))
