@@ -65,10 +65,11 @@ def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path,
     assert "is a run of another task (classifier, not language_model)" in other.err
 
 
-def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unit", ["token", "character"])
+def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, tmp_path: Path, unit: str) -> None:
     from jumok.engines.loading import load_classifier
 
-    train_classifier(jumok, reviews, tmp_path / "run")
+    train_classifier(jumok, reviews, tmp_path / "run", f"--set=model.ngram_unit={unit}")
     classifier = load_classifier(tmp_path / "run")
     moved_by_top, moved_by_others = [], []
     for line in (reviews / "test.tsv").read_text(encoding="utf-8").splitlines()[:60]:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from jumok.cli.panel import LivePanel, PlainLines
-from jumok.cli.status import Status, describe_warning, duration
+from jumok.cli.status import Status, describe_step, describe_warning, duration
 
 SETTINGS = {"event": "settings", "settings": {"stop": {"steps": 100}}}
 SAMPLE = {"source": "a [bold]", "output": "b", "reference": "c"}
@@ -43,6 +43,14 @@ def test_time_left_is_the_time_so_far_carried_on() -> None:
     status.take(train(20, 4000, 10.0))
     assert status.remaining == 30 / 20 * 80
     assert status.speed == 400
+
+
+def test_a_classifier_learns_texts_not_tokens() -> None:
+    status = Status()
+    status.take({"event": "corpus", "classes": {"good": 3, "bad": 4}})
+    status.take(SETTINGS)
+    status.take(train(20, 4000, 10.0))
+    assert "400 texts/s" in describe_step(status)
 
 
 def test_after_a_resume_only_what_was_done_since_counts() -> None:

@@ -54,7 +54,7 @@ def test_what_tokens_are_worth_adds_up_when_no_run_comes_twice() -> None:
     torch.testing.assert_close(layer.worth(text, 1).sum(), scores[1] - scores[0])
 
 
-SPELLING = torch.zeros(41, LONGEST_PIECE, dtype=torch.int32)  # token 7 is written 70 71, token 3 is written 30
+SPELLING = torch.zeros(41, LONGEST_PIECE)  # token 7 is written 70 71, token 3 is written 30
 for token in range(1, 41):
     for place in range(1 + token % 3):
         SPELLING[token, place] = 10 * token + place
@@ -80,7 +80,7 @@ def spelling_layer() -> NgramScores:
 
 def test_runs_of_characters_do_not_ask_how_a_text_was_cut() -> None:
     layer = spelling_layer()
-    layer.get_buffer("spelling")[40, :2] = torch.tensor([70, 71])  # now another token is written as token 7 is
+    layer.get_buffer("spelling")[40, :2] = torch.tensor([70.0, 71.0])  # now another token is written as token 7 is
     text, other = torch.tensor([[5, 7, 9]]), torch.tensor([[5, 40, 9]])
     torch.testing.assert_close(layer(text), layer(other))
     assert not torch.allclose(layer(text), layer(torch.tensor([[5, 6, 9]])))

@@ -144,7 +144,7 @@ class LivePanel:
             "epoch": str(status.epoch or "–"),
             "loss": _number(status.loss, ".3f"),
             "learning rate": _number(status.rate, ".2e"),
-            "tokens/s": _number(status.speed, ",.0f"),
+            f"{status.learned}/s": _number(status.speed, ",.0f"),
             **(status.metrics or {"validation": "–"}),
             "best": next(iter(status.best.values()), "–"),
             "elapsed": duration(status.elapsed),

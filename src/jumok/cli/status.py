@@ -26,7 +26,8 @@ class Status:
     epoch: int = 0
     loss: float | None = None
     rate: float | None = None  # the learning rate
-    speed: float | None = None  # target tokens a second
+    speed: float | None = None  # in `learned` a second
+    learned: str = "tokens"  # what there are answers to: of a classifier, texts
     metrics: dict[str, str] = field(default_factory=dict)  # of the last validation, by name
     best: dict[str, str] = field(default_factory=dict)  # the same of the best one
     samples: list[Mapping[str, str]] = field(default_factory=list)
@@ -42,7 +43,9 @@ class Status:
     def take(self, event: Event) -> None:
         """Learns what the event says."""
         kind = event["event"]
-        if kind == "plan":
+        if kind == "corpus" and event["classes"]:
+            self.learned = "texts"
+        elif kind == "plan":
             self._expected = event["expected_seconds"]
         elif kind == "settings":
             self.total = event["settings"]["stop"]["steps"]
@@ -139,7 +142,7 @@ def describe_warning(event: Event) -> str | None:
 
 def describe_step(status: Status) -> str:
     """One line about the training."""
-    speed = "" if status.speed is None else f"  {status.speed:,.0f} tokens/s"
+    speed = "" if status.speed is None else f"  {status.speed:,.0f} {status.learned}/s"
     return (
         f"step {status.step:,}/{status.total:,}  epoch {status.epoch}  loss {status.loss:.3f}  lr {status.rate:.2e}"
         f"{speed}  time left {duration(status.remaining)}"

@@ -45,7 +45,7 @@ def run_places(units: Int[Tensor, "B U"], longest: int, places: int) -> tuple[In
     return found.clamp(max=places - 1), new & (found < places)
 
 
-def spelled(text: Int[Tensor, "B S"], spelling: Int[Tensor, "V W"]) -> Int[Tensor, "B U"]:
+def spelled(text: Int[Tensor, "B S"], spelling: Float[Tensor, "V W"]) -> Int[Tensor, "B U"]:
     """The characters of all tokens of a text one after another, then padding. `spelling` has those of every token."""
     characters = spelling[text].flatten(1).long()
     real = characters != 0
@@ -68,7 +68,7 @@ class NgramScores(nn.Module):
         # How much the encoder has to say beside these scores: known only after some of its learning.
         self.encoder_share = nn.Parameter(torch.ones(()), requires_grad=False)
         self.spelling: Tensor | None
-        spelling = torch.zeros(config.vocabulary, LONGEST_PIECE, dtype=torch.int32)
+        spelling = torch.zeros(config.vocabulary, LONGEST_PIECE)  # numbers of characters: exact in float32
         self.register_buffer("spelling", spelling if config.ngram_unit == "character" else None)
 
     def units(self, text: Int[Tensor, "B S"]) -> Int[Tensor, "B U"]:

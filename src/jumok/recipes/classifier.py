@@ -66,7 +66,7 @@ class _ClassifierTask(CorpusTask):
         unit = "character" if writes_syllables_or_words(self.corpus.tokenizer) else "token"
         runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN[unit] * facts["tokens"])
         return (
-            Choice("model.ngrams", 1 << runs.bit_length() - 1, f"places for the runs of {unit}s in these texts"),
+            Choice("model.ngrams", 1 << runs.bit_length() - 1, "places for the runs in these texts"),
             Choice("model.ngram_unit", unit, "what says most in the script of these texts"),
             Choice("batch.tokens", tokens, f"about {tokens * facts['examples'] // facts['tokens']} texts at a time"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),

@@ -52,7 +52,7 @@ def fit_ngram_scores(batches: Iterable[LabelledBatch], ngrams: NgramScores, clas
 
 def spelling_of(tokenizer: Tokenizer) -> Tensor:
     """[V, LONGEST_PIECE] the characters of every token as numbers, then zeros; what is not text is a character too."""
-    table = torch.zeros(tokenizer.size, LONGEST_PIECE, dtype=torch.int32)
+    table = torch.zeros(tokenizer.size, LONGEST_PIECE)
     for token, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
         characters = [ord(character) for character in piece] if token >= FIRST_PIECE else [_BEYOND_UNICODE + token]
         table[token, : len(characters)] = torch.tensor(characters)

@@ -14,7 +14,7 @@ from jumok.training.settings import Settings, StopSettings
 
 # When the length of the training depends on it, a hundredth of it within these bounds; and when only its forecast does.
 LEAST_SECONDS, MOST_SECONDS, GLANCE_SECONDS = 5.0, 20.0, 1.0
-# Above these many target tokens in the corpus, the next larger preset learns enough more to be worth its time.
+# Above these many tokens to learn, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
 PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
@@ -39,18 +39,18 @@ class Choice:
     why: str
 
 
-def choose_sizes(settings: Settings, target_tokens: int, processes: int = 1) -> list[Choice]:
+def choose_sizes(settings: Settings, tokens: int, processes: int = 1) -> list[Choice]:
     """Preset, batch and peak rate, where they are not given. Several processes share what one would learn from."""
     choices = []
-    size = f"the corpus has {target_tokens:,} target tokens"
+    size = f"the corpus has {tokens:,} tokens to learn"
     preset = settings.preset
     if preset == "auto":
-        preset = next(name for name, limit in PRESET_TOKENS if target_tokens < limit)
+        preset = next(name for name, limit in PRESET_TOKENS if tokens < limit)
         choices.append(Choice("preset", preset, size))
     if settings.batch.tokens is None:
-        tokens = next(tokens for tokens, limit in BATCH_TOKENS if target_tokens < limit)
+        batch = next(size for size, limit in BATCH_TOKENS if tokens < limit)
         shared = "" if processes == 1 else f", shared by {processes} processes"
-        choices.append(Choice("batch.tokens", -(-tokens // processes), size + shared))
+        choices.append(Choice("batch.tokens", -(-batch // processes), size + shared))
     if settings.batch.accumulate is None:
         choices.append(Choice("batch.accumulate", processes, "one batch for each process"))
     if settings.optimizer.lr is None:
@@ -95,9 +95,9 @@ def measure_step(step: Callable[[], None], stop: StopSettings) -> float:
     return sum(later) / len(later)
 
 
-def choose_length(settings: Settings, steps_per_epoch: int, target_tokens: int, costs: Costs) -> list[Choice]:
+def choose_length(settings: Settings, steps_per_epoch: int, tokens: int, costs: Costs) -> list[Choice]:
     """How long to train, the schedule that fits it, and how often to validate and save, where they are not given."""
-    steps, why = _steps(settings, steps_per_epoch, target_tokens, costs)
+    steps, why = _steps(settings, steps_per_epoch, tokens, costs)
     choices = [Choice("stop.steps", steps, why)]
     if settings.schedule.name is None:
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
@@ -138,7 +138,7 @@ def _validations(seconds: float, costs: Costs) -> int:
     return max(1, min(MOST_VALIDATIONS, int(VALIDATION_SHARE * seconds / costs.validation)))
 
 
-def _steps(settings: Settings, steps_per_epoch: int, target_tokens: int, costs: Costs) -> tuple[int, str]:
+def _steps(settings: Settings, steps_per_epoch: int, tokens: int, costs: Costs) -> tuple[int, str]:
     stop = settings.stop
     if stop.steps is not None:
         return stop.steps, "as asked"
@@ -149,8 +149,8 @@ def _steps(settings: Settings, steps_per_epoch: int, target_tokens: int, costs: 
         return steps, f"{stop.minutes:g} minutes at {costs.step * 1e3:.0f} ms a step, measured here"
     epochs, why = stop.epochs, "as asked"
     if epochs is None:
-        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / target_tokens))
-        why = f"for {target_tokens:,} target tokens"
+        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / tokens))
+        why = f"for {tokens:,} tokens to learn"
     return max(1, round(epochs * steps_per_epoch)), f"{epochs:.3g} epochs {why}"
 
 
