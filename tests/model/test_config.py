@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jumok.errors import ConfigError, JumokError
 from jumok.model.config import (
     ACTIVATIONS,
+    NGRAM_UNITS,
     NORMS,
     POOLINGS,
     POSITIONS,
@@ -50,6 +51,7 @@ def settings_of_a_model(draw: st.DrawFn) -> dict[str, Any]:
         "pooling": draw(st.sampled_from(POOLINGS)),
         "window": draw(positive) if task == "classifier" else 0,
         "ngrams": 1 << draw(st.integers(0, 20)) if task == "classifier" else 0,
+        "ngram_unit": draw(st.sampled_from(NGRAM_UNITS)),
     }
 
 
