@@ -5,7 +5,8 @@
 
 The directory holds imdb/ and nsmc/, each with train.tsv.gz and test.tsv.gz. The training sees train.tsv.gz only and
 holds out its own validation texts; the test file is used once, at the end. With --tune it is not used at all: the score
-is that of the validation. scikit-learn's line comes from the same run, on the same files.
+is that of the validation. scikit-learn's line comes from the same run, on the same files. With --out DIRECTORY the runs
+and their results are kept there, and what is there already is not measured again.
 """
 
 from __future__ import annotations
@@ -80,14 +81,21 @@ def measure(data: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     results = []
     for seed in arguments.seeds:
         with tempfile.TemporaryDirectory() as temporary:
-            run = (arguments.out / f"{data.name}-{seed}") if arguments.out else Path(temporary, "run")
-            result = train(data, run, arguments.minutes, seed, arguments.set)
-            if not arguments.tune:
-                test = jumok("evaluate", "-m", str(run), str(data / "test.tsv.gz"), "--json")
-                result["test"] = json.loads(test)
-        print(data.name, seed, {name: value for name, value in result.items() if name != "test"}, flush=True)
-        results.append(result)
+            run = (arguments.out or Path(temporary)) / f"{data.name}-{seed}"
+            known = run.with_suffix(".json")
+            if not known.exists():
+                known.write_text(json.dumps(measure_one(data, run, seed, arguments)), encoding="utf-8")
+            results.append(json.loads(known.read_text(encoding="utf-8")))
+        print(data.name, seed, results[-1], flush=True)
     return {"corpus": data.name, "results": results}
+
+
+def measure_one(data: Path, run: Path, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One training, and its test unless the settings are still being tuned."""
+    result = train(data, run, arguments.minutes, seed, arguments.set)
+    if not arguments.tune:
+        result["test"] = json.loads(jumok("evaluate", "-m", str(run), str(data / "test.tsv.gz"), "--json"))
+    return result
 
 
 def row(found: dict[str, Any], baseline: dict[str, float]) -> str:
