@@ -28,7 +28,7 @@ def batches(count: int = 300, seed: int = 0) -> Iterator[LabelledBatch]:
 
 
 def fitted() -> NgramScores:
-    layer = NgramScores(preset("tiny", vocabulary=10, task="classifier", classes=2, ngrams=PLACES))
+    layer = NgramScores(preset("tiny", vocabulary=10, task="classifier", classes=2, ngrams=PLACES), "token")
     fit_ngram_scores(batches(), layer, EVEN)
     return layer
 

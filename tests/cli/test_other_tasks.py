@@ -65,7 +65,7 @@ def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path,
     assert "is a run of another task (classifier, not language_model)" in other.err
 
 
-@pytest.mark.parametrize("unit", ["token", "character"])
+@pytest.mark.parametrize("unit", ["token", "both"])
 def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, tmp_path: Path, unit: str) -> None:
     from jumok.engines.loading import load_classifier
 

@@ -38,7 +38,7 @@ def config(tokenizer: Tokenizer, task: str, **changes: object) -> ModelConfig:
 def classifier(tokenizer: Tokenizer) -> TextClassifier:
     torch.manual_seed(0)
     model = Classifier(config(tokenizer, "classifier", classes=3, window=6, ngrams=64)).eval()
-    torch.nn.init.normal_(model.ngrams.scores)  # type: ignore[union-attr]
+    torch.nn.init.normal_(model.ngrams[0].get_parameter("scores"))
     card = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
     return TextClassifier(model, tokenizer, card, Path("model"))
 

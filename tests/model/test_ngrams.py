@@ -14,8 +14,8 @@ text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
 
 
 def ngram_scores(places: int, classes: int, unit: str = "token") -> NgramScores:
-    sizes: dict[str, Any] = {"ngrams": places, "classes": classes, "ngram_unit": unit}
-    return NgramScores(preset("tiny", vocabulary=41, task="classifier", **sizes))
+    sizes: dict[str, Any] = {"ngrams": places, "classes": classes}
+    return NgramScores(preset("tiny", vocabulary=41, task="classifier", **sizes), unit)
 
 
 def runs_of(tokens: list[int]) -> set[tuple[int, ...]]:
@@ -122,7 +122,7 @@ def test_a_longer_text_is_read_in_parts_and_whole() -> None:
 
 
 def test_padding_up_to_another_window_changes_nothing() -> None:
-    model = small(window=4, ngrams=64)
+    model = small(window=4, ngrams=64, ngram_unit="both")
     text = torch.randint(1, 50, (1, 6))
     padded = torch.nn.functional.pad(text, (0, 7))
     torch.testing.assert_close(model(padded), model(text))

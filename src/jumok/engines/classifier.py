@@ -106,6 +106,6 @@ class TextClassifier:
         [vectors] = seen
         assert vectors.grad is not None
         worth = (vectors.grad * vectors).detach().flatten(0, 1).sum(-1)[: row.shape[1]]  # windows in their order
-        if self.model.ngrams is not None:
-            worth = worth + self.model.ngrams.worth(row, chosen)
+        for part in self.model.ngrams:
+            worth = worth + part.worth(row, chosen)
         return list(zip(self.tokenizer.pieces(ids), worth[: len(ids)].tolist(), strict=True))

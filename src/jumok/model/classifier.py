@@ -36,7 +36,9 @@ class Classifier(nn.Module):
         self.embed = make_embedder(config)
         self.encoder = Encoder(config.encoder_layers, **stack_options(config))
         self.head = nn.Linear(config.d_model, config.classes)
-        self.ngrams = NgramScores(config) if config.ngrams else None
+        self.ngrams = nn.ModuleList(NgramScores(config, unit) for unit in config.units_of_runs)
+        # How much the encoder has to say beside the scores of runs: known only after some of its learning.
+        self.encoder_share = nn.Parameter(torch.ones(()), requires_grad=False) if config.ngrams else None
 
     def encode(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """A vector for every token, made in the light of the others in its window."""
@@ -64,7 +66,11 @@ class Classifier(nn.Module):
         scores: Tensor = self.head(self.pooled(text))
         return scores
 
+    def ngram_scores(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
+        """What the runs of tokens and characters say."""
+        return torch.stack([part(text) for part in self.ngrams]).sum(0)
+
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """Scores of the classes; their softmax is the probability."""
         scores = self.encoder_scores(text)
-        return scores if self.ngrams is None else self.ngrams.encoder_share * scores + self.ngrams(text)
+        return scores if self.encoder_share is None else self.encoder_share * scores + self.ngram_scores(text)

@@ -14,7 +14,7 @@ ACTIVATIONS = ("relu", "gelu")
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
 POOLINGS = ("mean", "max", "answers")
-NGRAM_UNITS = ("token", "character")
+NGRAM_UNITS = ("token", "character", "both")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class ModelConfig:
     pooling: str = "mean"  # classifier: mean | max over the real tokens | answers: a score a token, then max
     window: int = 0  # classifier: tokens that attend to each other, a longer text is read in parts; 0: all of them
     ngrams: int = 0  # classifier: places for the scores of short runs of units, a power of 2; 0: no such scores
-    ngram_unit: str = "token"  # token | character
+    ngram_unit: str = "token"  # token | character | both: runs of each, scored apart and added
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -95,6 +95,13 @@ class ModelConfig:
             raise ConfigError(f"window and ngrams belong to a classifier, not to task={self.task}.")
         if self.ngrams & (self.ngrams - 1):
             raise ConfigError(f"ngrams={self.ngrams} must be a power of 2, such as {1 << self.ngrams.bit_length()}.")
+
+    @property
+    def units_of_runs(self) -> tuple[str, ...]:
+        """What a classifier's runs are made of, one after another; nothing if it has no scores of runs."""
+        if not self.ngrams:
+            return ()
+        return ("character", "token") if self.ngram_unit == "both" else (self.ngram_unit,)
 
     @property
     def key_width(self) -> int:

@@ -2,8 +2,8 @@
 
 "not good" and "not bad at all" say in a few words what a whole review means. An encoder can learn such phrases too, but
 needs to see them more often; together they are better than either. Where a character is a syllable or a word, as in
-Korean and Chinese, runs of characters say more than runs of tokens. Runs are found by a hash, so there is no table of
-them to keep: two rare ones may share a place.
+Korean and Chinese, runs of characters say more than runs of tokens, and both together most. Runs are found by a hash,
+so there is no table of them to keep: two rare ones may share a place.
 Axes: B texts, S tokens, U units (tokens or characters), L lengths of runs, R = L U, C classes, V vocabulary.
 """
 
@@ -60,16 +60,14 @@ class NgramScores(nn.Module):
     Scores and loudness are fitted before the encoder learns anything (`recipes/ngram_fit.py`) and stay as they are.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, unit: str) -> None:
         super().__init__()
-        self.longest = LONGEST_RUN[config.ngram_unit]
+        self.longest = LONGEST_RUN[unit]
         self.scores = nn.Parameter(torch.zeros(config.ngrams, config.classes), requires_grad=False)
         self.loudness = nn.Parameter(torch.ones(config.ngrams), requires_grad=False)  # adds up as squares do
-        # How much the encoder has to say beside these scores: known only after some of its learning.
-        self.encoder_share = nn.Parameter(torch.ones(()), requires_grad=False)
         self.spelling: Tensor | None
         spelling = torch.zeros(config.vocabulary, LONGEST_PIECE)  # numbers of characters: exact in float32
-        self.register_buffer("spelling", spelling if config.ngram_unit == "character" else None)
+        self.register_buffer("spelling", spelling if unit == "character" else None)
 
     def units(self, text: Int[Tensor, "B S"]) -> Int[Tensor, "B U"]:
         """What runs are made of: the tokens, or their characters."""

@@ -51,7 +51,7 @@ class _ClassifierTask(CorpusTask):
     """Texts with labels, cross-entropy, macro-F1."""
 
     name, kind, batches = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
-    _ngrams: NgramScores | None = None  # the same for every model of this training
+    _fitted: nn.ModuleList | None = None  # the scores of runs, the same for every model of this training
 
     def card(self) -> dict[str, Any]:
         """The names of the classes, in the order of the scores, and how many texts each was learned from."""
@@ -63,8 +63,8 @@ class _ClassifierTask(CorpusTask):
             return ()
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
-        unit = "character" if writes_syllables_or_words(self.corpus.tokenizer) else "token"
-        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN[unit] * facts["tokens"])
+        unit = "both" if writes_syllables_or_words(self.corpus.tokenizer) else "token"
+        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN["token"] * facts["tokens"])
         return (
             Choice("model.ngrams", 1 << runs.bit_length() - 1, "places for the runs in these texts"),
             Choice("model.ngram_unit", unit, "what says most in the script of these texts"),
@@ -83,22 +83,29 @@ class _ClassifierTask(CorpusTask):
 
     def model(self, settings: Settings) -> Classifier:
         model = Classifier(self.config(settings))
-        if model.ngrams is not None:
-            if self._ngrams is None or self._ngrams.scores.shape != model.ngrams.scores.shape:
-                self._fit(model, model.ngrams)
-                self._ngrams = model.ngrams
-            model.ngrams = self._ngrams
-            model.ngrams.encoder_share.fill_(1)  # of another model it may have been something else
+        if self._fitted is None or _shapes(self._fitted) != _shapes(model.ngrams):
+            self._fit(model)
+            self._fitted = model.ngrams
+        model.ngrams = self._fitted
         return model
 
-    def _fit(self, model: Classifier, ngrams: NgramScores) -> None:
-        """Scores of runs as sure of themselves as they may be, judged by texts they were not fitted to."""
-        if ngrams.spelling is not None:
-            ngrams.spelling.copy_(spelling_of(self.corpus.tokenizer))
-        fit_ngram_scores(_all_texts(self.corpus), ngrams, self._class_weights())
+    def _fit(self, model: Classifier) -> None:
+        """Scores of runs as loud and as sure of themselves as they may be, judged by texts they were not fitted to."""
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
-        said = class_scores(model, encoded, ngrams)
-        ngrams.scores.div_(fit_temperature(said, self._answers(self.corpus.valid)))
+        answers = self._answers(self.corpus.valid)
+        said = np.zeros((len(encoded), len(self.corpus.classes)), np.float32)
+        for part in model.ngrams:
+            assert isinstance(part, NgramScores)
+            if part.spelling is not None:
+                part.spelling.copy_(spelling_of(self.corpus.tokenizer))
+            fit_ngram_scores(_all_texts(self.corpus), part, self._class_weights())
+            more = class_scores(model, encoded, part)
+            share = fit_share(more, said, answers) if said.any() else 1.0
+            part.scores.mul_(share)
+            said += share * more
+        temperature = fit_temperature(said, answers)
+        for part in model.ngrams:
+            part.get_parameter("scores").div_(temperature)
 
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
         """Cross-entropy of what the encoder says."""
@@ -131,10 +138,10 @@ class _ClassifierTask(CorpusTask):
         answers = self._answers(some)
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in some])
         scores = class_scores(model, encoded, model.encoder_scores)
-        if model.ngrams is not None:  # the encoder has the say that these texts give it
-            others = class_scores(model, encoded, model.ngrams)
+        if model.encoder_share is not None:  # the encoder has the say that these texts give it
+            others = class_scores(model, encoded, model.ngram_scores)
             share = fit_share(scores, others, answers)
-            model.ngrams.encoder_share.fill_(share)
+            model.encoder_share.fill_(share)
             scores = share * scores + others
         temperature = fit_temperature(scores, answers)
         metrics: dict[str, Any] = {**classification_scores(scores, answers, temperature), "temperature": temperature}
@@ -143,6 +150,10 @@ class _ClassifierTask(CorpusTask):
             for example, row in zip(some[:SAMPLES], scores, strict=False)
         ]
         return Validation(100 * metrics["macro_f1"], metrics)
+
+
+def _shapes(parts: nn.Module) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in parts.state_dict().items()}
 
 
 def _all_texts(corpus: Corpus) -> Iterator[LabelledBatch]:
