@@ -8,7 +8,8 @@ import torch
 
 from jumok.bundle import Bundle, load_bundle, save_bundle
 from jumok.engines.classifier import TextClassifier, class_scores
-from jumok.engines.language_model import GenerationOptions, TextGenerator, generate_ids, token_log_probs
+from jumok.engines.generation import GenerationOptions, TextGenerator
+from jumok.engines.language_model import TorchLanguageModel, generate_ids, token_log_probs
 from jumok.engines.loading import load, load_classifier, load_generator, load_translator
 from jumok.engines.vectors import sentence_vectors
 from jumok.errors import BundleError, ConfigError
@@ -44,9 +45,14 @@ def classifier(tokenizer: Tokenizer) -> TextClassifier:
 
 
 @pytest.fixture(scope="module")
-def generator(tokenizer: Tokenizer) -> TextGenerator:
+def language_model(tokenizer: Tokenizer) -> LanguageModel:
     torch.manual_seed(0)
-    return TextGenerator(LanguageModel(config(tokenizer, "language_model")).eval(), tokenizer, {}, Path("model"))
+    return LanguageModel(config(tokenizer, "language_model")).eval()
+
+
+@pytest.fixture(scope="module")
+def generator(tokenizer: Tokenizer, language_model: LanguageModel) -> TextGenerator:
+    return TextGenerator(TorchLanguageModel(language_model), tokenizer, {}, Path("model"))
 
 
 def saved(tmp_path: Path, model: torch.nn.Module, tokenizer: Tokenizer, card: dict[str, object]) -> Bundle:
@@ -75,6 +81,16 @@ def test_a_very_long_text_is_read_to_its_end(classifier: TextClassifier) -> None
     assert not np.array_equal(one, other)
 
 
+def test_learned_positions_are_used_up_to_the_last(tokenizer: Tokenizer) -> None:
+    learned = {"positions": "learned", "max_length": 8}
+    writer = LanguageModel(config(tokenizer, "language_model", **learned)).eval()
+    [row] = token_log_probs(writer, [[5] * 7])
+    assert len(row) == 8
+    assert generate_ids(writer, [5] * 4, GenerationOptions(max_tokens=3, temperature=0)) is not None
+    reader = Classifier(config(tokenizer, "classifier", window=8, **learned)).eval()
+    assert np.isfinite(class_scores(reader, [[5] * 30])).all()  # a window has no more positions than a short text
+
+
 def test_an_explanation_names_every_piece(classifier: TextClassifier) -> None:
     text = TEXTS[3]
     found = classifier.explain(text)
@@ -92,10 +108,10 @@ def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, 
 
 
 def test_each_task_loads_as_what_it_is(
-    tmp_path: Path, classifier: TextClassifier, generator: TextGenerator, tokenizer: Tokenizer
+    tmp_path: Path, classifier: TextClassifier, language_model: LanguageModel, tokenizer: Tokenizer
 ) -> None:
     saved(tmp_path / "c", classifier.model, tokenizer, classifier.card)
-    saved(tmp_path / "g", generator.model, tokenizer, {})
+    saved(tmp_path / "g", language_model, tokenizer, {})
     again = load(tmp_path / "c" / "model")
     assert isinstance(again, TextClassifier)
     np.testing.assert_array_equal(again.scores(TEXTS), classifier.scores(TEXTS))
@@ -115,22 +131,22 @@ def test_a_card_that_does_not_fit_its_classifier_is_refused(
         load(tmp_path / "model")
 
 
-def test_log_probabilities_are_the_models_own(generator: TextGenerator) -> None:
-    encoded = generator.tokenizer.encode(TEXTS)
-    for ids, row in zip(encoded, token_log_probs(generator.model, encoded), strict=True):
-        logits = generator.model(torch.tensor([[BOS, *ids]]))[0].detach()
+def test_log_probabilities_are_the_models_own(language_model: LanguageModel, tokenizer: Tokenizer) -> None:
+    encoded = tokenizer.encode(TEXTS)
+    for ids, row in zip(encoded, token_log_probs(language_model, encoded), strict=True):
+        logits = language_model(torch.tensor([[BOS, *ids]]))[0].detach()
         logits[:, [PAD, UNK, BOS]] = -torch.inf  # never written, so they have no probability
         logits = logits.log_softmax(-1)
         expected = [float(logits[place, token]) for place, token in enumerate([*ids, EOS])]
         np.testing.assert_allclose(row, expected, atol=1e-4)
 
 
-def test_the_most_probable_token_follows(generator: TextGenerator) -> None:
-    [prompt] = generator.tokenizer.encode(["the cat"])
-    written = generate_ids(generator.model, prompt, GenerationOptions(max_tokens=5, temperature=0))
+def test_the_most_probable_token_follows(language_model: LanguageModel, tokenizer: Tokenizer) -> None:
+    [prompt] = tokenizer.encode(["the cat"])
+    written = generate_ids(language_model, prompt, GenerationOptions(max_tokens=5, temperature=0))
     expected = list(prompt)
     for _ in range(5):
-        scores = generator.model(torch.tensor([[BOS, *expected]]))[0, -1].clone()
+        scores = language_model(torch.tensor([[BOS, *expected]]))[0, -1].clone()
         scores[[0, 1, BOS]] = -torch.inf  # never written
         token = int(scores.argmax())
         if token == EOS:

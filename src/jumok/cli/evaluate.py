@@ -13,7 +13,7 @@ from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
     from jumok.engines.classifier import TextClassifier
-    from jumok.engines.language_model import TextGenerator
+    from jumok.engines.generation import TextGenerator
     from jumok.engines.text import TextTranslator
 
 # Options that have an effect, by task.

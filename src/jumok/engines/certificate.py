@@ -1,13 +1,14 @@
-"""The proof that an exported model translates as the one it was made from: compared with PyTorch on a probe set."""
+"""The proof that an exported model answers as the one it was made from: compared with PyTorch on a probe set."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from jumok.engines.engine import SearchOptions, TokenEngine
+from jumok.engines.generation import GenerationOptions, LanguageEngine
 from jumok.errors import JumokError
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
@@ -21,7 +22,7 @@ Ids = Sequence[Sequence[int]]
 
 
 class ParityError(JumokError):
-    """An exported model that does not translate as its original."""
+    """An exported model that does not answer as its original."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,33 @@ class Certificate:
         return asdict(self)
 
 
-def compare(original: TokenEngine, exported: TokenEngine, sources: Ids) -> Certificate:
+@dataclass(frozen=True)
+class Probed:
+    """What two engines are compared by."""
+
+    greedy: Callable[[Ids], list[list[int]]]  # sources → the output of greedy search for each
+    score: Callable[[Ids, Ids], list[list[float]]]  # sources, outputs → log-probabilities, the last one of `</s>`
+
+
+def translations(engine: TokenEngine) -> Probed:
+    """Of sentences."""
+    return Probed(lambda sources: [found[0].ids for found in engine.generate(sources, GREEDY)], engine.score)
+
+
+def continuations(engine: LanguageEngine, tokens: int) -> Probed:
+    """Of prompts, by so many tokens."""
+    options = GenerationOptions(max_tokens=tokens, temperature=0)
+
+    def score(prompts: Ids, outputs: Ids) -> list[list[float]]:
+        texts = [[*prompt, *output] for prompt, output in zip(prompts, outputs, strict=True)]
+        return [row[len(prompt) :] for prompt, row in zip(prompts, engine.score(texts), strict=True)]
+
+    return Probed(lambda prompts: [engine.generate(prompt, options) for prompt in prompts], score)
+
+
+def compare(original: Probed, exported: Probed, sources: Ids) -> Certificate:
     """Greedy outputs of both, and the log-probabilities that both give to the original's."""
-    expected = [found[0].ids for found in original.generate(sources, GREEDY)]
-    answers = [found[0].ids for found in exported.generate(sources, GREEDY)]
+    expected, answers = original.greedy(sources), exported.greedy(sources)
     different = [place for place in range(len(sources)) if expected[place] != answers[place]]
     ties = [place for place in different if _is_tie(original, sources[place], expected[place], answers[place])]
     wrong = [place for place in different if place not in ties]
@@ -72,7 +96,7 @@ def require_parity(found: Certificate) -> None:
     advice = "Nothing was exported; use --engine torch and report this."
     if wrong:
         raise ParityError(
-            f"The exported model gives other translations than PyTorch for {wrong} of {found.sources} probes, "
+            f"The exported model answers otherwise than PyTorch to {wrong} of {found.sources} probes, "
             f"for example {found.example}. {advice}"
         )
     if found.largest_score_difference > MOST_SCORE_DIFFERENCE:
@@ -89,7 +113,7 @@ def made_up_sources(tokenizer: Tokenizer, seed: int = 0) -> list[list[int]]:
     return [[draw.randrange(FIRST_PIECE, tokenizer.size) for _ in range(length)] for length in lengths]
 
 
-def _is_tie(original: TokenEngine, source: Sequence[int], expected: list[int], found: list[int]) -> bool:
+def _is_tie(original: Probed, source: Sequence[int], expected: list[int], found: list[int]) -> bool:
     """Whether the first tokens in which two outputs differ are equally probable to the original."""
     place = next((i for i, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other), None)
     if place is None:

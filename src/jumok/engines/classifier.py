@@ -42,7 +42,7 @@ def class_scores(model: Classifier, texts: Ids, part: nn.Module | Callable[[Tens
     score = part or model
     result = np.zeros((len(texts), model.config.classes), np.float32)
     lengths = [len(text) + 1 for text in texts]
-    with undisturbed(model, max(lengths, default=0)):
+    with undisturbed(model, max(map(len, texts), default=0)):
         for batch in sorted_batches(lengths, BATCH_TOKENS):
             result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
     return result
@@ -92,7 +92,7 @@ class TextClassifier:
             seen.append(vectors.detach().requires_grad_())
             return seen[0]
 
-        with undisturbed(self.model, len(ids) + 1):
+        with undisturbed(self.model, len(ids)):
             pass  # the table of positions is long enough now
         hook = self.model.embed.register_forward_hook(remember)
         try:

@@ -27,7 +27,7 @@ def sentence_vectors(
     encoded = tokenizer.encode(texts)
     lengths = [len(ids) + 1 for ids in encoded]
     result = np.zeros((len(texts), model.config.d_model), np.float32)
-    with undisturbed(model, max(lengths, default=0)):
+    with undisturbed(model, max(map(len, encoded), default=0)):
         for batch in sorted_batches(lengths, BATCH_TOKENS):
             rows = padded([[*encoded[i], EOS] for i in batch], device_of(model))
             states = model.encode(rows) if isinstance(model, Classifier) else model.encode(rows).states
