@@ -20,7 +20,8 @@ from jumok.engines.classifier import class_scores
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
-from jumok.model.ngrams import LONGEST_RUN, NgramScores
+from jumok.model.ngram_runs import LONGEST_RUN
+from jumok.model.ngrams import NgramScores
 from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.ngram_fit import fit_ngram_scores, spelling_of, writes_syllables_or_words
