@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from jumok.bundle import Bundle, load_bundle, save_bundle
-from jumok.engines.classifier import TextClassifier, class_scores
+from jumok.engines.classifier import TorchClassifier, class_scores
 from jumok.engines.generation import GenerationOptions, TextGenerator
 from jumok.engines.language_model import TorchLanguageModel, generate_ids, token_log_probs
 from jumok.engines.loading import load, load_classifier, load_generator, load_translator
+from jumok.engines.text_classifier import TextClassifier
 from jumok.engines.vectors import sentence_vectors
 from jumok.errors import BundleError, ConfigError
 from jumok.model.classifier import Classifier
@@ -36,12 +37,17 @@ def config(tokenizer: Tokenizer, task: str, **changes: object) -> ModelConfig:
 
 
 @pytest.fixture(scope="module")
-def classifier(tokenizer: Tokenizer) -> TextClassifier:
+def classifying_model(tokenizer: Tokenizer) -> Classifier:
     torch.manual_seed(0)
     model = Classifier(config(tokenizer, "classifier", classes=3, window=6, ngrams=64)).eval()
     torch.nn.init.normal_(model.ngrams.scores)  # type: ignore[union-attr]
+    return model
+
+
+@pytest.fixture(scope="module")
+def classifier(tokenizer: Tokenizer, classifying_model: Classifier) -> TextClassifier:
     card = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
-    return TextClassifier(model, tokenizer, card, Path("model"))
+    return TextClassifier(TorchClassifier(classifying_model), tokenizer, card, Path("model"))
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +114,13 @@ def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, 
 
 
 def test_each_task_loads_as_what_it_is(
-    tmp_path: Path, classifier: TextClassifier, language_model: LanguageModel, tokenizer: Tokenizer
+    tmp_path: Path,
+    classifier: TextClassifier,
+    classifying_model: Classifier,
+    language_model: LanguageModel,
+    tokenizer: Tokenizer,
 ) -> None:
-    saved(tmp_path / "c", classifier.model, tokenizer, classifier.card)
+    saved(tmp_path / "c", classifying_model, tokenizer, classifier.card)
     saved(tmp_path / "g", language_model, tokenizer, {})
     again = load(tmp_path / "c" / "model")
     assert isinstance(again, TextClassifier)
@@ -124,9 +134,9 @@ def test_each_task_loads_as_what_it_is(
 
 
 def test_a_card_that_does_not_fit_its_classifier_is_refused(
-    tmp_path: Path, classifier: TextClassifier, tokenizer: Tokenizer
+    tmp_path: Path, classifying_model: Classifier, tokenizer: Tokenizer
 ) -> None:
-    saved(tmp_path, classifier.model, tokenizer, {"classes": {"a": 1}})
+    saved(tmp_path, classifying_model, tokenizer, {"classes": {"a": 1}})
     with pytest.raises(BundleError, match="its card names 1 classes"):
         load(tmp_path / "model")
 
@@ -172,13 +182,14 @@ def test_generation_that_makes_no_sense_is_refused(generator: TextGenerator) -> 
 
 
 def test_vectors_have_length_one_and_do_not_depend_on_the_neighbours(
-    classifier: TextClassifier, tokenizer: Tokenizer
+    classifying_model: Classifier, tokenizer: Tokenizer
 ) -> None:
     torch.manual_seed(1)
     translator = Translator(config(tokenizer, "translator")).eval()
-    for model in (translator, classifier.model):
-        together = sentence_vectors(model, tokenizer, TEXTS)
-        alone = np.concatenate([sentence_vectors(model, tokenizer, [text]) for text in TEXTS])
+    encoded = tokenizer.encode(TEXTS)
+    for model in (translator, classifying_model):
+        together = sentence_vectors(model, encoded)
+        alone = np.concatenate([sentence_vectors(model, [ids]) for ids in encoded])
         np.testing.assert_allclose(together, alone, atol=1e-5)
         lengths = np.linalg.norm(together, axis=1)
         assert lengths.tolist() == pytest.approx([1, 1, 0, 1, 1])  # an empty text has no direction

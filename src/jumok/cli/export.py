@@ -27,7 +27,7 @@ def export(
     """Export a model, certified.
 
     On a probe set the exported model must give the very answers that PyTorch gives (with int8: hardly worse ones), or
-    nothing is exported. `jumok translate` and `jumok generate` use it from then on, without PyTorch.
+    nothing is exported. `jumok translate`, `generate`, `classify` and others use it from then on, without PyTorch.
     """
     from jumok.recipes.export import export_ctranslate2, probe_of_run, store_of_run
 
@@ -42,7 +42,7 @@ def export(
     print(f"Exported → {directory}")
     ties = f", {certificate['ties']} more differ by a tie" if certificate["ties"] else ""
     print(f"Certified: {certificate['equal']} of {certificate['sources']} probes answered alike{ties};")
-    print(f"scores within {certificate['largest_score_difference']:.1e} a token.")
+    print(f"scores within {certificate['largest_score_difference']:.1e}.")
     for key, name in (("bleu_exported", quantization), ("bleu_fast", "--fast")):
         if key in certificate:
             print(f"BLEU with {name}: {certificate[key]:.2f}, PyTorch: {certificate['bleu']:.2f}")
@@ -56,8 +56,12 @@ def _examples(model: Path, files: list[Path]) -> list[tuple[str, ...]]:
     from jumok.bundle import load_bundle
     from jumok.cli.reading import aligned_texts
     from jumok.data.corpora import Rejections
+    from jumok.data.labelled import read_labelled
     from jumok.data.passages import read_passages
 
-    if load_bundle(model).config.get("task") == "language_model":
+    bundle = load_bundle(model)
+    if bundle.config.get("task") == "language_model":
         return [example.texts for example in read_passages(files, Rejections())]
+    if bundle.config.get("task") == "classifier":
+        return [example.texts for example in read_labelled(files, Rejections(), list(bundle.card["classes"]))]
     return list(aligned_texts(files))

@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from jumok.classification import Scores
 from jumok.engines.engine import SearchOptions, TokenEngine
 from jumok.engines.generation import GenerationOptions, LanguageEngine
 from jumok.errors import JumokError
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
 GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # a model may not come to an end of what is made up
-TIE = 1e-3  # two tokens whose log-probabilities differ by less may change places by rounding
-MOST_SCORE_DIFFERENCE = 1e-3  # of a token's log-probability, in float32
+TIE = 1e-3  # two tokens or classes whose scores differ by less may change places by rounding
+MOST_SCORE_DIFFERENCE = 1e-3  # in float32
 MADE_UP = 8  # sources of random pieces, short and long: no corpus has all that may come
 LONGEST_MADE_UP = 80
 
@@ -30,10 +33,10 @@ class Certificate:
     """What was compared and found."""
 
     sources: int
-    equal: int  # greedy outputs that are the same, token for token
-    ties: int  # that differ only because two tokens were equally probable
-    largest_score_difference: float  # of a token's log-probability
-    example: dict[str, Any] | None  # of an output that differs
+    equal: int  # answers that are the same; of greedy outputs every token
+    ties: int  # that differ only because two tokens or classes were equally probable
+    largest_score_difference: float  # of a token's log-probability, or of a class's score
+    example: dict[str, Any] | None  # of an answer that differs
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -90,6 +93,19 @@ def compare(original: Probed, exported: Probed, sources: Ids) -> Certificate:
     )
 
 
+def compare_scores(original: Scores, exported: Scores, texts: Ids) -> Certificate:
+    """The scores [B, C] of both for the same texts; the answer is the class with the best."""
+    expected, answers = original.argmax(1).tolist(), exported.argmax(1).tolist()
+    different = [place for place in range(len(texts)) if expected[place] != answers[place]]
+    wrong = [place for place in different if original[place, expected[place]] - original[place, answers[place]] >= TIE]
+    example = None
+    if wrong:
+        place = wrong[0]
+        example = {"source": list(texts[place]), "expected": expected[place], "found": answers[place]}
+    largest = float(np.abs(original - exported).max(initial=0))
+    return Certificate(len(texts), len(texts) - len(different), len(different) - len(wrong), largest, example)
+
+
 def require_parity(found: Certificate) -> None:
     """Raises unless every output is the same but for ties, and all scores are close."""
     wrong = found.sources - found.equal - found.ties
@@ -101,7 +117,7 @@ def require_parity(found: Certificate) -> None:
         )
     if found.largest_score_difference > MOST_SCORE_DIFFERENCE:
         raise ParityError(
-            f"The exported model's scores differ from PyTorch's by up to {found.largest_score_difference:.2g} a token; "
+            f"The exported model's scores differ from PyTorch's by up to {found.largest_score_difference:.2g}; "
             f"at most {MOST_SCORE_DIFFERENCE:g} is rounding. {advice}"
         )
 

@@ -67,8 +67,6 @@ def weights_digest(path: Path) -> str:
 
 def require_exportable(config: ModelConfig) -> None:
     """Raises for a model that CTranslate2 cannot run as it is."""
-    if config.task == "classifier":
-        raise ConfigError("A classifier cannot be exported to CTranslate2.")
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.key_width, config.value_width) != (width, width):
         raise ConfigError(
@@ -78,7 +76,7 @@ def require_exportable(config: ModelConfig) -> None:
 
 
 def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target: Path, quantization: str) -> None:
-    make = {"translator": _translator, "language_model": _language_model}[config.task]
+    make = {"translator": _translator, "language_model": _language_model, "classifier": _encoder}[config.task]
     spec = make(config, weights, tokenizer.pieces(range(tokenizer.size)))
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
@@ -113,6 +111,17 @@ def _language_model(config: ModelConfig, weights: Weights, pieces: list[str]) ->
         config.decoder_layers, config.heads, **_choices(config)
     )
     _fill_decoder(spec.decoder, config, weights)
+    spec.register_vocabulary(pieces)
+    return spec
+
+
+def _encoder(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
+    """Of a classifier; what comes after it CTranslate2 does not know."""
+    from ctranslate2.specs import transformer_spec
+
+    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **_choices(config))
+    _fill_encoder(encoder, config, weights)
+    spec = transformer_spec.TransformerEncoderModelSpec(encoder)
     spec.register_vocabulary(pieces)
     return spec
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jumok.bundle import Bundle, load_bundle
-from jumok.engines.engine import TokenEngine
+from jumok.engines.engine import Matrix, TokenEngine
 from jumok.engines.generation import LanguageEngine, TextGenerator
 from jumok.engines.text import TextTranslator
+from jumok.engines.text_classifier import ClassifierEngine, TextClassifier
 from jumok.errors import BundleError, ConfigError, MissingExtraError, did_you_mean
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from jumok.engines.classifier import TextClassifier
 
 ENGINES = ("torch", "ctranslate2")
 # What a model of each task is used with.
@@ -31,7 +30,7 @@ def load(path: str | Path, engine: str = "auto") -> Any:
     task = bundle.config.get("task")
     tokenizer = _tokenizer(bundle)
     if task == "classifier":
-        return _classifier(bundle, tokenizer)
+        return _classifier(bundle, tokenizer, engine)
     if task == "language_model":
         return _generator(bundle, tokenizer, engine)
     return TextTranslator(_token_engine(bundle, tokenizer, engine), tokenizer, bundle.card)
@@ -49,10 +48,11 @@ def load_translator(path: str | Path, engine: str = "auto", *, fast: bool = Fals
     return TextTranslator(_token_engine(bundle, tokenizer, chosen, fast=fast), tokenizer, bundle.card)
 
 
-def load_classifier(path: str | Path) -> TextClassifier:
+def load_classifier(path: str | Path, engine: str = "auto") -> TextClassifier:
     """The classifier in a directory."""
+    _require_engine(engine)
     bundle = _bundle_of(path, "classifier")
-    return _classifier(bundle, _tokenizer(bundle))
+    return _classifier(bundle, _tokenizer(bundle), engine)
 
 
 def load_generator(path: str | Path, engine: str = "auto") -> TextGenerator:
@@ -60,6 +60,27 @@ def load_generator(path: str | Path, engine: str = "auto") -> TextGenerator:
     _require_engine(engine)
     bundle = _bundle_of(path, "language_model")
     return _generator(bundle, _tokenizer(bundle), engine)
+
+
+def load_encoder(path: str | Path) -> Callable[[Sequence[str]], Matrix]:
+    """What turns sentences into vectors [B, D] of length 1: the encoder of the translator or classifier in a directory.
+
+    That of a translator runs in PyTorch: CTranslate2 does not give it away.
+    """
+    bundle = load_bundle(Path(path))
+    task, tokenizer = bundle.config.get("task"), _tokenizer(bundle)
+    if task == "language_model":
+        raise BundleError(f"{path}: has no encoder. Sentence vectors need a translator or a classifier.")
+    if task == "classifier":
+        engine = _classifier_engine(bundle, "auto")
+        return lambda texts: engine.vectors(tokenizer.encode(texts))
+    try:
+        from jumok.engines.native import TorchEngine
+        from jumok.engines.vectors import sentence_vectors
+    except ModuleNotFoundError as error:
+        raise _explained(error, bundle) from error
+    model = TorchEngine.from_bundle(bundle).model
+    return lambda texts: sentence_vectors(model, tokenizer.encode(texts))
 
 
 def _require_engine(engine: str) -> None:
@@ -122,12 +143,25 @@ def _torch_engine(bundle: Bundle) -> TokenEngine:
     return TorchEngine.from_bundle(bundle)
 
 
-def _classifier(bundle: Bundle, tokenizer: Tokenizer) -> TextClassifier:
+def _classifier(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> TextClassifier:
+    return TextClassifier(_classifier_engine(bundle, engine), tokenizer, bundle.card, bundle.path)
+
+
+def _classifier_engine(bundle: Bundle, engine: str) -> ClassifierEngine:
+    directory = _exported(bundle, engine)
+    if directory is None:
+        return _torch_classifier_engine(bundle)
+    from jumok.engines.ct2_classifier import Ctranslate2Classifier
+
+    return Ctranslate2Classifier(directory, bundle, lambda: _torch_classifier_engine(bundle))
+
+
+def _torch_classifier_engine(bundle: Bundle) -> ClassifierEngine:
     try:
-        from jumok.engines.classifier import TextClassifier
+        from jumok.engines.classifier import TorchClassifier
     except ModuleNotFoundError as error:
         raise _explained(error, bundle) from error
-    return TextClassifier.from_bundle(bundle, tokenizer)
+    return TorchClassifier.from_bundle(bundle)
 
 
 def _generator(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> TextGenerator:

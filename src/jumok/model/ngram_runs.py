@@ -48,7 +48,7 @@ def run_places(units: Whole, longest: int, places: int) -> tuple[Whole, Flags]:
 
 
 def spelled(text: Whole, spelling: npt.NDArray[np.int32]) -> Whole:
-    """The characters [B, U] of all tokens [B, S] one after another, then padding. `spelling` [V, W] has each token's."""
+    """The characters [B, U] of all tokens [B, S] one after another, then padding. `spelling` [V, W] has them all."""
     characters = spelling[text].reshape(len(text), -1)
     real = characters != 0
     counts = real.sum(1)

@@ -13,12 +13,15 @@ from jumok.data.store import TokenStore
 from jumok.engines.certificate import (
     ParityError,
     compare,
+    compare_scores,
     continuations,
     made_up_sources,
     require_parity,
     translations,
 )
+from jumok.engines.classifier import TorchClassifier
 from jumok.engines.ct2 import Ctranslate2Engine, exported_model
+from jumok.engines.ct2_classifier import Ctranslate2Classifier
 from jumok.engines.ct2_export import SHORTLIST, export, longest_text
 from jumok.engines.ct2_language_model import Ctranslate2LanguageModel
 from jumok.engines.engine import SearchOptions, TokenEngine
@@ -35,6 +38,7 @@ MOST_PROBES = 500
 # What rounding to int8 may cost, on the probe set.
 MOST_BLEU_LOST = 0.5
 MOST_BITS_LOST = 0.02  # a token
+MOST_OTHER_ANSWERS = 0.01  # of a classifier
 PROMPTS, CONTINUED = 16, 32  # probes that a language model continues, and by how many tokens
 
 Probe = Sequence[tuple[str, ...]]  # the texts of each example: source and reference, or the one there is
@@ -162,4 +166,25 @@ def _require_bits(wanted: float, found: float, probes: int) -> None:
         )
 
 
-_CERTIFY = {"translator": _certify_translator, "language_model": _certify_language_model}
+def _certify_classifier(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
+    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    original = TorchClassifier.from_bundle(bundle)
+    exported = Ctranslate2Classifier(directory, bundle, lambda: original)
+    texts = [*tokenizer.encode([texts[0] for texts in probe]), *made_up_sources(tokenizer)]
+    texts = [text for text in texts if not exported.too_long(text)]
+    found = compare_scores(original.scores(texts), exported.scores(texts), texts)
+    if quantization == "float32":
+        require_parity(found)
+    elif found.sources - found.equal > MOST_OTHER_ANSWERS * found.sources:
+        raise ParityError(
+            f"Rounded to int8 the model answers otherwise to {found.sources - found.equal} of {found.sources} probes: "
+            f"more than {MOST_OTHER_ANSWERS:.0%}. Nothing was exported; export it as float32."
+        )
+    return found.to_json()
+
+
+_CERTIFY = {
+    "translator": _certify_translator,
+    "language_model": _certify_language_model,
+    "classifier": _certify_classifier,
+}
