@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from jumok.bundle import Bundle, load_bundle, save_bundle
-from jumok.engines.classifier import TextClassifier, class_scores
-from jumok.engines.language_model import GenerationOptions, TextGenerator, generate_ids, token_log_probs
+from jumok.engines.classifier import TorchClassifier, class_scores
+from jumok.engines.generation import GenerationOptions, TextGenerator
+from jumok.engines.language_model import TorchLanguageModel, generate_ids, token_log_probs
 from jumok.engines.loading import load, load_classifier, load_generator, load_translator
+from jumok.engines.text_classifier import TextClassifier
 from jumok.engines.vectors import sentence_vectors
 from jumok.errors import BundleError, ConfigError
 from jumok.model.classifier import Classifier
@@ -35,18 +37,28 @@ def config(tokenizer: Tokenizer, task: str, **changes: object) -> ModelConfig:
 
 
 @pytest.fixture(scope="module")
-def classifier(tokenizer: Tokenizer) -> TextClassifier:
+def classifying_model(tokenizer: Tokenizer) -> Classifier:
     torch.manual_seed(0)
     model = Classifier(config(tokenizer, "classifier", classes=3, window=6, ngrams=64)).eval()
     torch.nn.init.normal_(model.ngrams[0].get_parameter("scores"))
-    card = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
-    return TextClassifier(model, tokenizer, card, Path("model"))
+    return model
 
 
 @pytest.fixture(scope="module")
-def generator(tokenizer: Tokenizer) -> TextGenerator:
+def classifier(tokenizer: Tokenizer, classifying_model: Classifier) -> TextClassifier:
+    card = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
+    return TextClassifier(TorchClassifier(classifying_model), tokenizer, card, Path("model"))
+
+
+@pytest.fixture(scope="module")
+def language_model(tokenizer: Tokenizer) -> LanguageModel:
     torch.manual_seed(0)
-    return TextGenerator(LanguageModel(config(tokenizer, "language_model")).eval(), tokenizer, {}, Path("model"))
+    return LanguageModel(config(tokenizer, "language_model")).eval()
+
+
+@pytest.fixture(scope="module")
+def generator(tokenizer: Tokenizer, language_model: LanguageModel) -> TextGenerator:
+    return TextGenerator(TorchLanguageModel(language_model), tokenizer, {}, Path("model"))
 
 
 def saved(tmp_path: Path, model: torch.nn.Module, tokenizer: Tokenizer, card: dict[str, object]) -> Bundle:
@@ -75,6 +87,16 @@ def test_a_very_long_text_is_read_to_its_end(classifier: TextClassifier) -> None
     assert not np.array_equal(one, other)
 
 
+def test_learned_positions_are_used_up_to_the_last(tokenizer: Tokenizer) -> None:
+    learned = {"positions": "learned", "max_length": 8}
+    writer = LanguageModel(config(tokenizer, "language_model", **learned)).eval()
+    [row] = token_log_probs(writer, [[5] * 7])
+    assert len(row) == 8
+    assert generate_ids(writer, [5] * 4, GenerationOptions(max_tokens=3, temperature=0)) is not None
+    reader = Classifier(config(tokenizer, "classifier", window=8, **learned)).eval()
+    assert np.isfinite(class_scores(reader, [[5] * 30])).all()  # a window has no more positions than a short text
+
+
 def test_an_explanation_names_every_piece(classifier: TextClassifier) -> None:
     text = TEXTS[3]
     found = classifier.explain(text)
@@ -92,10 +114,14 @@ def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, 
 
 
 def test_each_task_loads_as_what_it_is(
-    tmp_path: Path, classifier: TextClassifier, generator: TextGenerator, tokenizer: Tokenizer
+    tmp_path: Path,
+    classifier: TextClassifier,
+    classifying_model: Classifier,
+    language_model: LanguageModel,
+    tokenizer: Tokenizer,
 ) -> None:
-    saved(tmp_path / "c", classifier.model, tokenizer, classifier.card)
-    saved(tmp_path / "g", generator.model, tokenizer, {})
+    saved(tmp_path / "c", classifying_model, tokenizer, classifier.card)
+    saved(tmp_path / "g", language_model, tokenizer, {})
     again = load(tmp_path / "c" / "model")
     assert isinstance(again, TextClassifier)
     np.testing.assert_array_equal(again.scores(TEXTS), classifier.scores(TEXTS))
@@ -108,29 +134,29 @@ def test_each_task_loads_as_what_it_is(
 
 
 def test_a_card_that_does_not_fit_its_classifier_is_refused(
-    tmp_path: Path, classifier: TextClassifier, tokenizer: Tokenizer
+    tmp_path: Path, classifying_model: Classifier, tokenizer: Tokenizer
 ) -> None:
-    saved(tmp_path, classifier.model, tokenizer, {"classes": {"a": 1}})
+    saved(tmp_path, classifying_model, tokenizer, {"classes": {"a": 1}})
     with pytest.raises(BundleError, match="its card names 1 classes"):
         load(tmp_path / "model")
 
 
-def test_log_probabilities_are_the_models_own(generator: TextGenerator) -> None:
-    encoded = generator.tokenizer.encode(TEXTS)
-    for ids, row in zip(encoded, token_log_probs(generator.model, encoded), strict=True):
-        logits = generator.model(torch.tensor([[BOS, *ids]]))[0].detach()
+def test_log_probabilities_are_the_models_own(language_model: LanguageModel, tokenizer: Tokenizer) -> None:
+    encoded = tokenizer.encode(TEXTS)
+    for ids, row in zip(encoded, token_log_probs(language_model, encoded), strict=True):
+        logits = language_model(torch.tensor([[BOS, *ids]]))[0].detach()
         logits[:, [PAD, UNK, BOS]] = -torch.inf  # never written, so they have no probability
         logits = logits.log_softmax(-1)
         expected = [float(logits[place, token]) for place, token in enumerate([*ids, EOS])]
         np.testing.assert_allclose(row, expected, atol=1e-4)
 
 
-def test_the_most_probable_token_follows(generator: TextGenerator) -> None:
-    [prompt] = generator.tokenizer.encode(["the cat"])
-    written = generate_ids(generator.model, prompt, GenerationOptions(max_tokens=5, temperature=0))
+def test_the_most_probable_token_follows(language_model: LanguageModel, tokenizer: Tokenizer) -> None:
+    [prompt] = tokenizer.encode(["the cat"])
+    written = generate_ids(language_model, prompt, GenerationOptions(max_tokens=5, temperature=0))
     expected = list(prompt)
     for _ in range(5):
-        scores = generator.model(torch.tensor([[BOS, *expected]]))[0, -1].clone()
+        scores = language_model(torch.tensor([[BOS, *expected]]))[0, -1].clone()
         scores[[0, 1, BOS]] = -torch.inf  # never written
         token = int(scores.argmax())
         if token == EOS:
@@ -156,13 +182,14 @@ def test_generation_that_makes_no_sense_is_refused(generator: TextGenerator) -> 
 
 
 def test_vectors_have_length_one_and_do_not_depend_on_the_neighbours(
-    classifier: TextClassifier, tokenizer: Tokenizer
+    classifying_model: Classifier, tokenizer: Tokenizer
 ) -> None:
     torch.manual_seed(1)
     translator = Translator(config(tokenizer, "translator")).eval()
-    for model in (translator, classifier.model):
-        together = sentence_vectors(model, tokenizer, TEXTS)
-        alone = np.concatenate([sentence_vectors(model, tokenizer, [text]) for text in TEXTS])
+    encoded = tokenizer.encode(TEXTS)
+    for model in (translator, classifying_model):
+        together = sentence_vectors(model, encoded)
+        alone = np.concatenate([sentence_vectors(model, [ids]) for ids in encoded])
         np.testing.assert_allclose(together, alone, atol=1e-5)
         lengths = np.linalg.norm(together, axis=1)
         assert lengths.tolist() == pytest.approx([1, 1, 0, 1, 1])  # an empty text has no direction

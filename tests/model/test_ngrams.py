@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
-from jumok.model.ngrams import LONGEST_PIECE, NgramScores, run_places, spelled
+from jumok.model.ngram_runs import run_places, spelled
+from jumok.model.ngrams import LONGEST_PIECE, NgramScores
 
 text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
 
@@ -25,7 +27,7 @@ def runs_of(tokens: list[int]) -> set[tuple[int, ...]]:
 
 @given(text_of_tokens)
 def test_every_run_has_a_place_and_counts_once(tokens: list[int]) -> None:
-    found, counted = run_places(torch.tensor([tokens]), 4, 1 << 30)
+    found, counted = run_places(np.array([tokens]), 4, 1 << 30)
     assert int(counted.sum()) == len(runs_of(tokens))  # in a billion places, none of these few meet
     assert len(set(found[counted].tolist())) == int(counted.sum())
 
@@ -63,9 +65,9 @@ for token in range(1, 41):
 @given(st.lists(text_of_tokens, min_size=1, max_size=4))
 def test_texts_are_spelled_one_character_after_another(texts: list[list[int]]) -> None:
     longest = max(map(len, texts))
-    padded = torch.tensor([tokens + [0] * (longest - len(tokens)) for tokens in texts])
+    padded = np.array([tokens + [0] * (longest - len(tokens)) for tokens in texts])
     slowly = [[int(c) for token in tokens for c in SPELLING[token] if c] for tokens in texts]
-    found = spelled(padded, SPELLING)
+    found = spelled(padded, SPELLING.numpy())
     assert [[int(c) for c in row if c] for row in found] == slowly
     assert found.shape[1] == max(map(len, slowly))
 

@@ -75,7 +75,9 @@ app.command("embed", epilog="Example: jumok embed -m run sentences.txt -o vector
 app.command("score", epilog="Example: jumok score -m run a.en a.ko > scores.tsv")(score)
 app.command("evaluate", epilog="Example: jumok evaluate -m run test.en test.ko")(evaluate)
 app.command("check", cls=ValidFiles, epilog="Example: jumok check a.en a.ko")(check)
-app.command("export", epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")(export)
+app.command("export", cls=ValidFiles, epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")(
+    export
+)
 app.command("info", epilog="Example: jumok info -m run")(info)
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jumok.cli.options import Json, Model, OutFile, Texts
+from jumok.cli.options import Engine, Json, Model, OutFile, Texts
 
 if TYPE_CHECKING:
-    from jumok.engines.classifier import Classification, TextClassifier
+    from jumok.engines.text_classifier import Classification, TextClassifier
 
 
 def classify(
@@ -23,6 +23,7 @@ def classify(
     explain: Annotated[
         int, typer.Option("--explain", metavar="N", help="Add a column: the N words that decided most, and which way.")
     ] = 0,
+    engine: Engine = "auto",
     as_json: Json = False,
 ) -> None:
     """Tell what each text is.
@@ -34,7 +35,7 @@ def classify(
     from jumok.cli.writing import output_to
     from jumok.engines.loading import load_classifier
 
-    classifier = load_classifier(model)
+    classifier = load_classifier(model, engine)
     with output_to(out) as output:
         if probabilities and not as_json:
             output.write("\t".join(["class", *classifier.classes]) + "\n")

@@ -12,9 +12,9 @@ from jumok.cli.options import DEFAULT_BEAM, Beam, Json, Languages, Model, Source
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jumok.engines.classifier import TextClassifier
-    from jumok.engines.language_model import TextGenerator
+    from jumok.engines.generation import TextGenerator
     from jumok.engines.text import TextTranslator
+    from jumok.engines.text_classifier import TextClassifier
 
 # Options that have an effect, by task.
 _OPTIONS: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jumok.cli.options import Json, Model, print_json
+from jumok.cli.options import Engine, Json, Model, print_json
 
 
 def generate(
@@ -25,6 +25,7 @@ def generate(
     ] = 0.95,
     no_repeat_ngram: Annotated[int, typer.Option(metavar="N", help="No N pieces in a row twice; 0: no such rule.")] = 0,
     seed: Annotated[int, typer.Option(metavar="N", help="Another number, another text.")] = 0,
+    engine: Engine = "auto",
     as_json: Json = False,
 ) -> None:
     """Continue a text with a language model.
@@ -33,7 +34,7 @@ def generate(
     """
     from jumok.engines.loading import load_generator
 
-    generator = load_generator(model)
+    generator = load_generator(model, engine)
     if prompt is None:
         prompt = "" if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
     options: dict[str, Any] = {

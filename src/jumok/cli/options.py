@@ -16,6 +16,7 @@ DEFAULT_BEAM = 5
 
 Model = Annotated[Path, typer.Option("-m", "--model", metavar="MODEL", help=MODEL_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs to read.")]
+Engine = Annotated[str, typer.Option(metavar="auto|torch|ctranslate2", help="What runs the model.")]
 Beam = Annotated[
     int | None,
     typer.Option("--beam", metavar="N", help=f"Hypotheses kept side by side; 1 is greedy search. [{DEFAULT_BEAM}]"),
@@ -38,19 +39,19 @@ Languages = Annotated[
 
 
 class ValidFiles(TyperCommand):
-    """A command whose --valid may also be followed by one file that holds both sides."""
+    """A command whose --valid or --probe may also be followed by one file that holds both sides."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Writes a single file twice, because an option takes a fixed number of values; see `valid_files`."""
-        if "--valid" in args:
-            first = args.index("--valid") + 1
+        for option in {"--valid", "--probe"}.intersection(args):
+            first = args.index(option) + 1
             if len(args[first:]) == 1 or (args[first + 1 : first + 2] and args[first + 1].startswith("-")):
                 args.insert(first, args[first])
         return super().parse_args(ctx, args)
 
 
 def valid_files(valid: tuple[Path, Path] | None) -> list[Path] | None:
-    """The one or two files after --valid."""
+    """The one or two files after --valid or --probe."""
     return valid and list(dict.fromkeys(valid))
 
 

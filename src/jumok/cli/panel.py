@@ -184,7 +184,7 @@ def _lines(event: Event, status: Status) -> Iterator[str]:
         yield from describe_validation(event)
     elif kind == "finished" and "certificate" in event:
         equal, probes = event["certificate"]["equal"], event["certificate"]["sources"]
-        yield f"exported to CTranslate2; {equal} of {probes} probes translated token for token as by PyTorch"
+        yield f"exported to CTranslate2; {equal} of {probes} probes answered as by PyTorch"
 
 
 def _one_line(text: str, style: str) -> Text:

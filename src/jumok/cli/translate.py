@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jumok.cli.options import DEFAULT_BEAM, Beam, Json, Model, OutFile, Texts, say
+from jumok.cli.options import DEFAULT_BEAM, Beam, Engine, Json, Model, OutFile, Texts, say
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def translate(
     out: OutFile = None,
     beam: Beam = None,
     n_best: Annotated[int, typer.Option(metavar="N", help="So many translations of each line, in columns.")] = 1,
-    engine: Annotated[str, typer.Option(metavar="auto|torch|ctranslate2", help="What runs the model.")] = "auto",
+    engine: Engine = "auto",
     fast: Annotated[
         bool, typer.Option("--fast", help="Weigh only likely pieces: quicker; neighbours may influence the output.")
     ] = False,

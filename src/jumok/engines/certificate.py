@@ -1,19 +1,23 @@
-"""The proof that an exported model translates as the one it was made from: compared with PyTorch on a probe set."""
+"""The proof that an exported model answers as the one it was made from: compared with PyTorch on a probe set."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from jumok.classification import Scores
 from jumok.engines.engine import SearchOptions, TokenEngine
+from jumok.engines.generation import GenerationOptions, LanguageEngine
 from jumok.errors import JumokError
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
 GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # a model may not come to an end of what is made up
-TIE = 1e-3  # two tokens whose log-probabilities differ by less may change places by rounding
-MOST_SCORE_DIFFERENCE = 1e-3  # of a token's log-probability, in float32
+TIE = 1e-3  # two tokens or classes whose scores differ by less may change places by rounding
+MOST_SCORE_DIFFERENCE = 1e-3  # in float32
 MADE_UP = 8  # sources of random pieces, short and long: no corpus has all that may come
 LONGEST_MADE_UP = 80
 
@@ -21,7 +25,7 @@ Ids = Sequence[Sequence[int]]
 
 
 class ParityError(JumokError):
-    """An exported model that does not translate as its original."""
+    """An exported model that does not answer as its original."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +33,43 @@ class Certificate:
     """What was compared and found."""
 
     sources: int
-    equal: int  # greedy outputs that are the same, token for token
-    ties: int  # that differ only because two tokens were equally probable
-    largest_score_difference: float  # of a token's log-probability
-    example: dict[str, Any] | None  # of an output that differs
+    equal: int  # answers that are the same; of greedy outputs every token
+    ties: int  # that differ only because two tokens or classes were equally probable
+    largest_score_difference: float  # of a token's log-probability, or of a class's score
+    example: dict[str, Any] | None  # of an answer that differs
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
 
 
-def compare(original: TokenEngine, exported: TokenEngine, sources: Ids) -> Certificate:
+@dataclass(frozen=True)
+class Probed:
+    """What two engines are compared by."""
+
+    greedy: Callable[[Ids], list[list[int]]]  # sources → the output of greedy search for each
+    score: Callable[[Ids, Ids], list[list[float]]]  # sources, outputs → log-probabilities, the last one of `</s>`
+
+
+def translations(engine: TokenEngine) -> Probed:
+    """Of sentences."""
+    return Probed(lambda sources: [found[0].ids for found in engine.generate(sources, GREEDY)], engine.score)
+
+
+def continuations(engine: LanguageEngine, tokens: int) -> Probed:
+    """Of prompts, by so many tokens."""
+    options = GenerationOptions(max_tokens=tokens, temperature=0)
+
+    def score(prompts: Ids, outputs: Ids) -> list[list[float]]:
+        texts = [[*prompt, *output] for prompt, output in zip(prompts, outputs, strict=True)]
+        return [row[len(prompt) :] for prompt, row in zip(prompts, engine.score(texts), strict=True)]
+
+    return Probed(lambda prompts: [engine.generate(prompt, options) for prompt in prompts], score)
+
+
+def compare(original: Probed, exported: Probed, sources: Ids) -> Certificate:
     """Greedy outputs of both, and the log-probabilities that both give to the original's."""
-    expected = [found[0].ids for found in original.generate(sources, GREEDY)]
-    answers = [found[0].ids for found in exported.generate(sources, GREEDY)]
+    expected, answers = original.greedy(sources), exported.greedy(sources)
     different = [place for place in range(len(sources)) if expected[place] != answers[place]]
     ties = [place for place in different if _is_tie(original, sources[place], expected[place], answers[place])]
     wrong = [place for place in different if place not in ties]
@@ -66,18 +93,31 @@ def compare(original: TokenEngine, exported: TokenEngine, sources: Ids) -> Certi
     )
 
 
+def compare_scores(original: Scores, exported: Scores, texts: Ids) -> Certificate:
+    """The scores [B, C] of both for the same texts; the answer is the class with the best."""
+    expected, answers = original.argmax(1).tolist(), exported.argmax(1).tolist()
+    different = [place for place in range(len(texts)) if expected[place] != answers[place]]
+    wrong = [place for place in different if original[place, expected[place]] - original[place, answers[place]] >= TIE]
+    example = None
+    if wrong:
+        place = wrong[0]
+        example = {"source": list(texts[place]), "expected": expected[place], "found": answers[place]}
+    largest = float(np.abs(original - exported).max(initial=0))
+    return Certificate(len(texts), len(texts) - len(different), len(different) - len(wrong), largest, example)
+
+
 def require_parity(found: Certificate) -> None:
     """Raises unless every output is the same but for ties, and all scores are close."""
     wrong = found.sources - found.equal - found.ties
     advice = "Nothing was exported; use --engine torch and report this."
     if wrong:
         raise ParityError(
-            f"The exported model gives other translations than PyTorch for {wrong} of {found.sources} probes, "
+            f"The exported model answers otherwise than PyTorch to {wrong} of {found.sources} probes, "
             f"for example {found.example}. {advice}"
         )
     if found.largest_score_difference > MOST_SCORE_DIFFERENCE:
         raise ParityError(
-            f"The exported model's scores differ from PyTorch's by up to {found.largest_score_difference:.2g} a token; "
+            f"The exported model's scores differ from PyTorch's by up to {found.largest_score_difference:.2g}; "
             f"at most {MOST_SCORE_DIFFERENCE:g} is rounding. {advice}"
         )
 
@@ -89,7 +129,7 @@ def made_up_sources(tokenizer: Tokenizer, seed: int = 0) -> list[list[int]]:
     return [[draw.randrange(FIRST_PIECE, tokenizer.size) for _ in range(length)] for length in lengths]
 
 
-def _is_tie(original: TokenEngine, source: Sequence[int], expected: list[int], found: list[int]) -> bool:
+def _is_tie(original: Probed, source: Sequence[int], expected: list[int], found: list[int]) -> bool:
     """Whether the first tokens in which two outputs differ are equally probable to the original."""
     place = next((i for i, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other), None)
     if place is None:

@@ -1,6 +1,6 @@
-"""A model directory → a CTranslate2 model beside its weights, and the certificate that both translate alike.
+"""A model directory → a CTranslate2 model beside its weights, and the certificate that both answer alike.
 
-    model/ctranslate2/  model.bin  config.json  shared_vocabulary.json  certificate.json  MANIFEST.json
+    model/ctranslate2/  model.bin  config.json  …vocabulary.json  certificate.json  MANIFEST.json
 
 Written whole or not at all. The weights come from the bundle as arrays, so that the conversion itself needs no PyTorch;
 the certificate does, since it compares with it.
@@ -34,7 +34,7 @@ Certify = Callable[[Path], dict[str, Any]]
 
 
 def export(bundle: Bundle, quantization: str, certify: Certify, shortlist: bytes | None = None) -> Path:
-    """Writes the CTranslate2 model of a translator, if `certify` finds nothing wrong with it; returns its directory.
+    """Writes the CTranslate2 model of a bundle, if `certify` finds nothing wrong with it; returns its directory.
 
     `certify` is given a directory with the model and returns what certificate.json shall say, or raises. A `shortlist`
     lies beside the model and is used by those who ask for it.
@@ -67,8 +67,6 @@ def weights_digest(path: Path) -> str:
 
 def require_exportable(config: ModelConfig) -> None:
     """Raises for a model that CTranslate2 cannot run as it is."""
-    if config.task != "translator":
-        raise ConfigError(f"Only translators can be exported to CTranslate2, not a model with task={config.task}.")
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.key_width, config.value_width) != (width, width):
         raise ConfigError(
@@ -78,22 +76,8 @@ def require_exportable(config: ModelConfig) -> None:
 
 
 def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target: Path, quantization: str) -> None:
-    from ctranslate2.specs import common_spec, transformer_spec
-
-    activations = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}
-    spec = transformer_spec.TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        pre_norm=config.norm == "pre",
-        activation=activations[config.activation],
-        alignment_layer=max(0, config.decoder_layers - 2),
-        alignment_heads=config.heads,
-    )
-    _fill(spec, config, weights)
-    pieces = tokenizer.pieces(range(tokenizer.size))
-    spec.register_source_vocabulary(pieces)
-    spec.register_target_vocabulary(pieces)
-    spec.config.add_source_eos = True
+    make = {"translator": _translator, "language_model": _language_model, "classifier": _encoder}[config.task]
+    spec = make(config, weights, tokenizer.pieces(range(tokenizer.size)))
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
@@ -102,23 +86,75 @@ def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target
     spec.save(str(target))
 
 
-def _fill(spec: Any, config: ModelConfig, weights: Weights) -> None:
-    embedding = weights["embed.tokens.weight"]
-    positions = _positions(config, weights)
-    spec.encoder.embeddings[0].weight = embedding
-    spec.decoder.embeddings.weight = embedding
-    for stack in (spec.encoder, spec.decoder):
-        stack.scale_embeddings = True
-        stack.position_encodings.encodings = positions
-    spec.decoder.projection.weight = embedding
-    spec.decoder.projection.bias = _never_written(len(embedding))
-    if config.norm == "pre":
-        _norm(spec.encoder.layer_norm, weights, "encoder.norm")
-        _norm(spec.decoder.layer_norm, weights, "decoder.norm")
-    for number, layer in enumerate(spec.encoder.layer):
+def _translator(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
+    from ctranslate2.specs import transformer_spec
+
+    spec = transformer_spec.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        alignment_layer=max(0, config.decoder_layers - 2),
+        alignment_heads=config.heads,
+        **_choices(config),
+    )
+    _fill_encoder(spec.encoder, config, weights)
+    _fill_decoder(spec.decoder, config, weights)
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces)
+    spec.config.add_source_eos = True
+    return spec
+
+
+def _language_model(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
+    from ctranslate2.specs import transformer_spec
+
+    spec = transformer_spec.TransformerDecoderModelSpec.from_config(
+        config.decoder_layers, config.heads, **_choices(config)
+    )
+    _fill_decoder(spec.decoder, config, weights)
+    spec.register_vocabulary(pieces)
+    return spec
+
+
+def _encoder(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
+    """Of a classifier; what comes after it CTranslate2 does not know."""
+    from ctranslate2.specs import transformer_spec
+
+    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **_choices(config))
+    _fill_encoder(encoder, config, weights)
+    spec = transformer_spec.TransformerEncoderModelSpec(encoder)
+    spec.register_vocabulary(pieces)
+    return spec
+
+
+def _choices(config: ModelConfig) -> dict[str, Any]:
+    from ctranslate2.specs import common_spec
+
+    activations = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}
+    return {"pre_norm": config.norm == "pre", "activation": activations[config.activation]}
+
+
+def _fill_encoder(spec: Any, config: ModelConfig, weights: Weights) -> None:
+    spec.embeddings[0].weight = weights["embed.tokens.weight"]
+    _fill_stack(spec, config, weights, "encoder")
+    for number, layer in enumerate(spec.layer):
         _encoder_layer(layer, weights, f"encoder.layers.{number}")
-    for number, layer in enumerate(spec.decoder.layer):
-        _decoder_layer(layer, weights, f"decoder.layers.{number}")
+
+
+def _fill_decoder(spec: Any, config: ModelConfig, weights: Weights) -> None:
+    embedding = weights["embed.tokens.weight"]
+    spec.embeddings.weight = embedding
+    spec.projection.weight = embedding
+    spec.projection.bias = _never_written(len(embedding))
+    _fill_stack(spec, config, weights, "decoder")
+    for number, layer in enumerate(spec.layer):
+        _decoder_layer(layer, weights, f"decoder.layers.{number}", cross=config.encoder_layers > 0)
+
+
+def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, name: str) -> None:
+    spec.scale_embeddings = True
+    spec.position_encodings.encodings = _positions(config, weights)
+    if config.norm == "pre":
+        _norm(spec.layer_norm, weights, f"{name}.norm")
 
 
 def longest_text(config: ModelConfig) -> int:
@@ -148,14 +184,15 @@ def _encoder_layer(layer: Any, weights: Weights, name: str) -> None:
     _feed_forward(layer.ffn, weights, name, f"{name}.add_norm_2.norm")
 
 
-def _decoder_layer(layer: Any, weights: Weights, name: str) -> None:
+def _decoder_layer(layer: Any, weights: Weights, name: str, *, cross: bool) -> None:
     _linear(layer.self_attention.linear[0], weights, f"{name}.self_attention.query_key_value")
     _linear(layer.self_attention.linear[1], weights, f"{name}.self_attention.output")
     _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
-    _linear(layer.attention.linear[0], weights, f"{name}.cross_attention.query")
-    _linear(layer.attention.linear[1], weights, f"{name}.cross_attention.key_value")
-    _linear(layer.attention.linear[2], weights, f"{name}.cross_attention.output")
-    _norm(layer.attention.layer_norm, weights, f"{name}.add_norm_2.norm")
+    if cross:
+        _linear(layer.attention.linear[0], weights, f"{name}.cross_attention.query")
+        _linear(layer.attention.linear[1], weights, f"{name}.cross_attention.key_value")
+        _linear(layer.attention.linear[2], weights, f"{name}.cross_attention.output")
+        _norm(layer.attention.layer_norm, weights, f"{name}.add_norm_2.norm")
     _feed_forward(layer.ffn, weights, name, f"{name}.add_norm_3.norm")
 
 

@@ -159,6 +159,13 @@ def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[l
     return batches
 
 
+def to_unit_length(vectors: Matrix) -> Matrix:
+    """The vectors [B, D], each divided by its length; zeros stay zeros."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    result: Matrix = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    return result
+
+
 def _require_whole(options: object, name: str, least: int) -> None:
     value = getattr(options, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jumok.bundle import Bundle, load_bundle
-from jumok.engines.engine import TokenEngine
+from jumok.engines.engine import Matrix, TokenEngine
+from jumok.engines.generation import LanguageEngine, TextGenerator
 from jumok.engines.text import TextTranslator
+from jumok.engines.text_classifier import ClassifierEngine, TextClassifier
 from jumok.errors import BundleError, ConfigError, MissingExtraError, did_you_mean
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from jumok.engines.classifier import TextClassifier
-    from jumok.engines.language_model import TextGenerator
 
 ENGINES = ("torch", "ctranslate2")
 # What a model of each task is used with.
@@ -31,9 +30,9 @@ def load(path: str | Path, engine: str = "auto") -> Any:
     task = bundle.config.get("task")
     tokenizer = _tokenizer(bundle)
     if task == "classifier":
-        return _classifier(bundle, tokenizer)
+        return _classifier(bundle, tokenizer, engine)
     if task == "language_model":
-        return _generator(bundle, tokenizer)
+        return _generator(bundle, tokenizer, engine)
     return TextTranslator(_token_engine(bundle, tokenizer, engine), tokenizer, bundle.card)
 
 
@@ -49,16 +48,39 @@ def load_translator(path: str | Path, engine: str = "auto", *, fast: bool = Fals
     return TextTranslator(_token_engine(bundle, tokenizer, chosen, fast=fast), tokenizer, bundle.card)
 
 
-def load_classifier(path: str | Path) -> TextClassifier:
+def load_classifier(path: str | Path, engine: str = "auto") -> TextClassifier:
     """The classifier in a directory."""
+    _require_engine(engine)
     bundle = _bundle_of(path, "classifier")
-    return _classifier(bundle, _tokenizer(bundle))
+    return _classifier(bundle, _tokenizer(bundle), engine)
 
 
-def load_generator(path: str | Path) -> TextGenerator:
+def load_generator(path: str | Path, engine: str = "auto") -> TextGenerator:
     """The language model in a directory."""
+    _require_engine(engine)
     bundle = _bundle_of(path, "language_model")
-    return _generator(bundle, _tokenizer(bundle))
+    return _generator(bundle, _tokenizer(bundle), engine)
+
+
+def load_encoder(path: str | Path) -> Callable[[Sequence[str]], Matrix]:
+    """What turns sentences into vectors [B, D] of length 1: the encoder of the translator or classifier in a directory.
+
+    That of a translator runs in PyTorch: CTranslate2 does not give it away.
+    """
+    bundle = load_bundle(Path(path))
+    task, tokenizer = bundle.config.get("task"), _tokenizer(bundle)
+    if task == "language_model":
+        raise BundleError(f"{path}: has no encoder. Sentence vectors need a translator or a classifier.")
+    if task == "classifier":
+        engine = _classifier_engine(bundle, "auto")
+        return lambda texts: engine.vectors(tokenizer.encode(texts))
+    try:
+        from jumok.engines.native import TorchEngine
+        from jumok.engines.vectors import sentence_vectors
+    except ModuleNotFoundError as error:
+        raise _explained(error, bundle) from error
+    model = TorchEngine.from_bundle(bundle).model
+    return lambda texts: sentence_vectors(model, tokenizer.encode(texts))
 
 
 def _require_engine(engine: str) -> None:
@@ -85,25 +107,32 @@ def _tokenizer(bundle: Bundle) -> Tokenizer:
     return tokenizer
 
 
-def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bool = False) -> TokenEngine:
-    """CTranslate2 where the model was exported, unless PyTorch is asked for."""
-    if engine == "torch" and fast:
-        raise ConfigError("--fast is for CTranslate2; leave out --engine torch.")
+def _exported(bundle: Bundle, engine: str) -> Path | None:
+    """The CTranslate2 model to use: where the model was exported, unless PyTorch is asked for."""
     if engine == "torch":
-        return _torch_engine(bundle)
-    from jumok.engines.ct2 import Ctranslate2Engine, exported_model
-    from jumok.engines.ct2_export import longest_text
+        return None
+    from jumok.engines.ct2 import exported_model
 
     directory = exported_model(bundle)
-    if directory is not None:
-        longest = longest_text(ModelConfig.from_dict(bundle.config))
-        return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=fast)
-    if engine == "ctranslate2":
+    if directory is None and engine == "ctranslate2":
         raise BundleError(
             f"{bundle.path}: is not exported to CTranslate2, or was trained on since. "
             f"First: jumok export -m {bundle.path} --to ctranslate2"
         )
-    return _torch_engine(bundle)
+    return directory
+
+
+def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bool = False) -> TokenEngine:
+    if engine == "torch" and fast:
+        raise ConfigError("--fast is for CTranslate2; leave out --engine torch.")
+    directory = _exported(bundle, engine)
+    if directory is None:
+        return _torch_engine(bundle)
+    from jumok.engines.ct2 import Ctranslate2Engine
+    from jumok.engines.ct2_export import longest_text
+
+    longest = longest_text(ModelConfig.from_dict(bundle.config))
+    return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=fast)
 
 
 def _torch_engine(bundle: Bundle) -> TokenEngine:
@@ -114,20 +143,48 @@ def _torch_engine(bundle: Bundle) -> TokenEngine:
     return TorchEngine.from_bundle(bundle)
 
 
-def _classifier(bundle: Bundle, tokenizer: Tokenizer) -> TextClassifier:
-    try:
-        from jumok.engines.classifier import TextClassifier
-    except ModuleNotFoundError as error:
-        raise _explained(error, bundle) from error
-    return TextClassifier.from_bundle(bundle, tokenizer)
+def _classifier(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> TextClassifier:
+    return TextClassifier(_classifier_engine(bundle, engine), tokenizer, bundle.card, bundle.path)
 
 
-def _generator(bundle: Bundle, tokenizer: Tokenizer) -> TextGenerator:
+def _classifier_engine(bundle: Bundle, engine: str) -> ClassifierEngine:
+    directory = _exported(bundle, engine)
+    if directory is None:
+        return _torch_classifier_engine(bundle)
+    from jumok.engines.ct2_classifier import Ctranslate2Classifier
+
+    return Ctranslate2Classifier(directory, bundle, lambda: _torch_classifier_engine(bundle))
+
+
+def _torch_classifier_engine(bundle: Bundle) -> ClassifierEngine:
     try:
-        from jumok.engines.language_model import TextGenerator
+        from jumok.engines.classifier import TorchClassifier
     except ModuleNotFoundError as error:
         raise _explained(error, bundle) from error
-    return TextGenerator.from_bundle(bundle, tokenizer)
+    return TorchClassifier.from_bundle(bundle)
+
+
+def _generator(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> TextGenerator:
+    return TextGenerator(_language_engine(bundle, tokenizer, engine), tokenizer, bundle.card, bundle.path)
+
+
+def _language_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> LanguageEngine:
+    directory = _exported(bundle, engine)
+    if directory is None:
+        return _torch_language_engine(bundle)
+    from jumok.engines.ct2_export import longest_text
+    from jumok.engines.ct2_language_model import Ctranslate2LanguageModel
+
+    longest = longest_text(ModelConfig.from_dict(bundle.config))
+    return Ctranslate2LanguageModel(directory, tokenizer, lambda: _torch_language_engine(bundle), longest=longest)
+
+
+def _torch_language_engine(bundle: Bundle) -> LanguageEngine:
+    try:
+        from jumok.engines.language_model import TorchLanguageModel
+    except ModuleNotFoundError as error:
+        raise _explained(error, bundle) from error
+    return TorchLanguageModel.from_bundle(bundle)
 
 
 def _explained(error: ModuleNotFoundError, bundle: Bundle) -> Exception:

@@ -41,11 +41,11 @@ def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
 
 @contextmanager
 def undisturbed(model: Any, longest: int) -> Iterator[None]:
-    """Evaluation and no gradients, for at most `longest` tokens; afterwards the model is as it was."""
+    """Evaluation and no gradients, for at most `longest` tokens beside `<s>` or `</s>`; then the model is as it was."""
     with torch.no_grad():
         # The table of positions grows here, if it must: what is made inside inference mode can never be trained.
-        width = model.config.d_model
-        model.embed.positions(torch.zeros(1, 1, width, device=device_of(model)), longest)
+        width, window = model.config.d_model, model.config.window - 1 if model.config.window else longest
+        model.embed.positions(torch.zeros(1, 1, width, device=device_of(model)), min(longest, window))
     learning = [module for module in model.modules() if module.training]
     model.eval()
     try:

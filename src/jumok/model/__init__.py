@@ -14,7 +14,8 @@
     the whole figure              translator.py     and its halves: classifier.py (left), language_model.py (right)
 
 Beside the figure: config.py (sizes and presets), dropout.py (dropout that does not wait for random numbers), cache.py
-(keys and values kept between decoding steps) and summary.py (a model as a table).
+(keys and values kept between decoding steps), ngrams.py (scores of short runs beside a classifier's encoder) and
+summary.py (a model as a table).
 
 This package knows nothing of words, losses, optimizers or files. Import from its files; importing the
 package itself, or config.py, does not import torch.

@@ -20,7 +20,8 @@ from jumok.engines.classifier import class_scores
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
-from jumok.model.ngrams import LONGEST_RUN, NgramScores
+from jumok.model.ngram_runs import LONGEST_RUN
+from jumok.model.ngrams import NgramScores
 from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.ngram_fit import fit_ngram_scores, spelling_of, writes_syllables_or_words
@@ -32,8 +33,8 @@ from jumok.training.settings import Settings
 NOTEBOOK = "imdb-notebook"  # the preset that is somebody else's model
 WINDOW = 256  # tokens that attend to each other
 NGRAM_SCORES = 1 << 22  # for all classes together
-TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 32, 1024, 16_384  # in a batch
-PEAK_RATE, DROPOUT = 1e-3, 0.3
+TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 64, 1024, 16_384  # in a batch
+PEAK_RATE, DROPOUT = 2e-3, 0.2
 SAMPLES = 3  # answers shown after each validation
 
 

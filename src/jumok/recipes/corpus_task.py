@@ -9,10 +9,15 @@ from typing import Any, ClassVar
 
 from jumok.data.epochs import CorpusEpochs
 from jumok.data.prepared import Corpus, Kind, open_corpus, prepare_corpus
+from jumok.engines.certificate import ParityError
+from jumok.errors import ConfigError
+from jumok.recipes.export import export_ctranslate2, is_exported
 from jumok.recipes.request import PathLike
 from jumok.tokenizer import Tokenizer
 from jumok.training.auto import Choice
 from jumok.training.settings import Settings
+
+PROBES = 200  # examples on which the exported model is compared with this one
 
 
 class CorpusTask(ABC):
@@ -67,10 +72,16 @@ class CorpusTask(ABC):
         """Nothing beside what the card says of every model."""
         return {}
 
-    def finish(self, model: Path) -> Mapping[str, Any] | None:
-        """Nothing."""
-        del model
-        return None
+    def finish(self, model: Path) -> Mapping[str, Any]:
+        """Exports it to CTranslate2, certified on examples that were not learned from, unless that is done already."""
+        if is_exported(model):
+            return {}
+        probe = [example.texts for example in self.corpus.valid[:PROBES]]
+        try:
+            _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train)
+        except (ConfigError, ParityError, ModuleNotFoundError) as error:
+            return {"not_exported": str(error)}
+        return {"certificate": certificate}
 
     def epochs(self, settings: Settings) -> CorpusEpochs:
         """The batches to learn from."""

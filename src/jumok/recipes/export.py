@@ -1,48 +1,78 @@
-"""A translator in CTranslate2's format, certified, beside its weights."""
+"""A model in CTranslate2's format, certified, beside its weights."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle, load_bundle
 from jumok.data.store import TokenStore
-from jumok.engines.certificate import ParityError, compare, made_up_sources, require_parity
-from jumok.engines.ct2 import Ctranslate2Engine
+from jumok.engines.certificate import (
+    ParityError,
+    compare,
+    compare_scores,
+    continuations,
+    made_up_sources,
+    require_parity,
+    translations,
+)
+from jumok.engines.classifier import TorchClassifier
+from jumok.engines.ct2 import Ctranslate2Engine, exported_model
+from jumok.engines.ct2_classifier import Ctranslate2Classifier
 from jumok.engines.ct2_export import SHORTLIST, export, longest_text
+from jumok.engines.ct2_language_model import Ctranslate2LanguageModel
 from jumok.engines.engine import SearchOptions, TokenEngine
+from jumok.engines.generation import LanguageEngine
+from jumok.engines.language_model import TorchLanguageModel
 from jumok.engines.native import TorchEngine
 from jumok.engines.shortlist import make_shortlist
-from jumok.evaluation import corpus_scores
+from jumok.errors import BundleError
+from jumok.evaluation import corpus_scores, pair_scores, total_score
 from jumok.tokenizer import Tokenizer
 from jumok.training.records import STORE, read_run
 
 MOST_PROBES = 500
-MOST_BLEU_LOST = 0.5  # by rounding to int8, on the probe set
+# What rounding to int8 may cost, on the probe set.
+MOST_BLEU_LOST = 0.5
+MOST_BITS_LOST = 0.02  # a token
+MOST_OTHER_ANSWERS = 0.01  # of a classifier
+PROMPTS, CONTINUED = 16, 32  # probes that a language model continues, and by how many tokens
 
-Pairs = Sequence[tuple[str, ...]]
+Probe = Sequence[tuple[str, ...]]  # the texts of each example: source and reference, or the one there is
 
 
 def export_ctranslate2(
-    model: Path, *, quantization: str = "float32", probe: Pairs = (), train: TokenStore | None = None
+    model: Path, *, quantization: str = "float32", probe: Probe = (), train: TokenStore | None = None
 ) -> tuple[Path, dict[str, Any]]:
-    """Exports the translator in `model`, a bundle or a run; returns where to, and the certificate.
+    """Exports the model in `model`, a bundle or a run; returns where to, and the certificate.
 
-    `probe` are sources and references to compare on, beside sources that are made up. From the pairs it was trained on,
-    `train`, a shortlist is made. Raises ParityError, with nothing exported, if the exported model translates otherwise.
+    `probe` are examples to compare on, beside some that are made up. From the pairs a translator was trained on,
+    `train`, a shortlist is made. Raises ParityError, with nothing exported, if the exported model answers otherwise.
     """
     bundle = load_bundle(model)
+    task = bundle.config.get("task", "translator")
     probe = list(probe)[:MOST_PROBES]
     certificate: dict[str, Any] = {}
 
     def certify(directory: Path) -> dict[str, Any]:
-        certificate.update(_certify(bundle, directory, quantization, probe))
+        certificate.update(_CERTIFY[task](bundle, directory, quantization, probe))
         return certificate
 
-    shortlist = None if train is None else make_shortlist(_pairs(train), Tokenizer.from_bytes(bundle.tokenizer_bytes))
+    shortlist = None
+    if train is not None and task == "translator":
+        shortlist = make_shortlist(_pairs(train), Tokenizer.from_bytes(bundle.tokenizer_bytes))
     return export(bundle, quantization, certify, shortlist), certificate
+
+
+def is_exported(model: Path) -> bool:
+    """Whether there is a sound export of these very weights."""
+    try:
+        return exported_model(load_bundle(model)) is not None
+    except BundleError:  # a damaged export is made again
+        return False
 
 
 def _pairs(train: TokenStore) -> Iterator[tuple[list[int], list[int]]]:
@@ -51,26 +81,27 @@ def _pairs(train: TokenStore) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def store_of_run(run: Path) -> TokenStore | None:
-    """The pairs a model was trained on, if they are still there."""
+    """The examples a model was trained on, if they are still there."""
     record = read_run(run)
     return None if record is None else TokenStore.open(run / STORE / "train", record["fingerprint"])
 
 
 def probe_of_run(run: Path) -> list[tuple[str, ...]]:
-    """The validation pairs of a training, if they are still there."""
+    """The validation examples of a training, if they are still there."""
     file = run / STORE / "valid.jsonl"
     if not file.is_file():
         return []
     return [tuple(json.loads(line)["texts"]) for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
-def _certify(bundle: Bundle, directory: Path, quantization: str, probe: Pairs) -> dict[str, Any]:
+def _certify_translator(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
     tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
     original = TorchEngine.from_bundle(bundle)
     longest = longest_text(original.model.config)
     exported = Ctranslate2Engine(directory, tokenizer, lambda: original, longest=longest)
     sources = [*tokenizer.encode([pair[0] for pair in probe]), *made_up_sources(tokenizer)]
-    found = compare(original, exported, [source for source in sources if len(source) <= longest])
+    probed = translations(original), translations(exported)
+    found = compare(*probed, [source for source in sources if len(source) <= longest])
     values = found.to_json()
     if quantization == "float32":
         require_parity(found)
@@ -86,7 +117,7 @@ def _certify(bundle: Bundle, directory: Path, quantization: str, probe: Pairs) -
     return values
 
 
-def _bleu(engine: TokenEngine, tokenizer: Tokenizer, probe: Pairs) -> float:
+def _bleu(engine: TokenEngine, tokenizer: Tokenizer, probe: Probe) -> float:
     sources, references = tokenizer.encode([pair[0] for pair in probe]), [pair[1] for pair in probe]
     outputs = tokenizer.decode([found[0].ids for found in engine.generate(sources, SearchOptions(beam=1))])
     return corpus_scores(outputs, references).bleu
@@ -98,3 +129,62 @@ def _require_bleu(wanted: float, found: float, probes: int) -> None:
             f"Rounded to int8 the model has BLEU {found:.2f} instead of {wanted:.2f} on {probes} probes: more than "
             f"{MOST_BLEU_LOST} is lost. Nothing was exported; export it as float32."
         )
+
+
+def _certify_language_model(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
+    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    original = TorchLanguageModel.from_bundle(bundle)
+    longest = longest_text(original.model.config)
+    exported = Ctranslate2LanguageModel(directory, tokenizer, lambda: original, longest=longest)
+    passages = tokenizer.encode([texts[0] for texts in probe])
+    tokens = min(CONTINUED, longest // 2)
+    begun = [passage[: 1 + len(passage) // 3] for passage in passages[:PROMPTS]]
+    prompts = [prompt[: longest - tokens] for prompt in (*begun, *made_up_sources(tokenizer))]
+    found = compare(continuations(original, tokens), continuations(exported, tokens), prompts)
+    values = found.to_json()
+    if quantization == "float32":
+        require_parity(found)
+    if not probe:
+        return values
+    values["bits_per_token"] = _bits_per_token(original, passages)
+    if quantization != "float32":
+        values["bits_per_token_exported"] = _bits_per_token(exported, passages)
+        _require_bits(values["bits_per_token"], values["bits_per_token_exported"], len(probe))
+    return values
+
+
+def _bits_per_token(engine: LanguageEngine, passages: Sequence[Sequence[int]]) -> float:
+    total = total_score(pair_scores(engine.score(passages)))
+    return -total.log_prob / math.log(2) / total.tokens
+
+
+def _require_bits(wanted: float, found: float, probes: int) -> None:
+    if found > wanted + MOST_BITS_LOST:
+        raise ParityError(
+            f"Rounded to int8 the model needs {found:.3f} bits a token instead of {wanted:.3f} on {probes} probes: "
+            f"more than {MOST_BITS_LOST} is lost. Nothing was exported; export it as float32."
+        )
+
+
+def _certify_classifier(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
+    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    original = TorchClassifier.from_bundle(bundle)
+    exported = Ctranslate2Classifier(directory, bundle, lambda: original)
+    texts = [*tokenizer.encode([texts[0] for texts in probe]), *made_up_sources(tokenizer)]
+    texts = [text for text in texts if not exported.too_long(text)]
+    found = compare_scores(original.scores(texts), exported.scores(texts), texts)
+    if quantization == "float32":
+        require_parity(found)
+    elif found.sources - found.equal > MOST_OTHER_ANSWERS * found.sources:
+        raise ParityError(
+            f"Rounded to int8 the model answers otherwise to {found.sources - found.equal} of {found.sources} probes: "
+            f"more than {MOST_OTHER_ANSWERS:.0%}. Nothing was exported; export it as float32."
+        )
+    return found.to_json()
+
+
+_CERTIFY = {
+    "translator": _certify_translator,
+    "language_model": _certify_language_model,
+    "classifier": _certify_classifier,
+}

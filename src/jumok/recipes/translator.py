@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -10,20 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jumok.bundle import load_bundle
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.languages import is_language_code
 from jumok.data.lines import without_compression
 from jumok.data.parallel import pairs_in
-from jumok.engines.certificate import ParityError
-from jumok.engines.ct2 import exported_model
-from jumok.errors import BundleError, ConfigError
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.translator import Translator
 from jumok.recipes.corpus_task import CorpusTask
-from jumok.recipes.export import export_ctranslate2
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.request import PathLike, Request
 from jumok.recipes.validation import translate_and_score
@@ -32,7 +27,6 @@ from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
 USUAL_SHARE = 0.999  # of the sentences learned from; to longer ones a model is not used
-PROBES = 200  # sentences on which the exported model is compared with this one
 
 
 def train_translator(
@@ -87,28 +81,10 @@ class _TranslatorTask(CorpusTask):
 
         return loss
 
-    def finish(self, model: Path) -> Mapping[str, Any]:
-        """Exports it to CTranslate2, certified on sentences that were not learned from, unless that is done already."""
-        if _is_exported(model):
-            return {}
-        probe = [example.texts for example in self.corpus.valid[:PROBES]]
-        try:
-            _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train)
-        except (ConfigError, ParityError, ModuleNotFoundError) as error:
-            return {"not_exported": str(error)}
-        return {"certificate": certificate}
-
     def validate(self, model: Translator, examples: int) -> Validation:
         return translate_and_score(
             model, self.corpus.tokenizer, [example.texts for example in self.corpus.valid[:examples]]
         )
-
-
-def _is_exported(model: Path) -> bool:
-    try:
-        return exported_model(load_bundle(model)) is not None
-    except BundleError:  # a damaged export is made again
-        return False
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:
