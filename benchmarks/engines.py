@@ -32,8 +32,8 @@ from jumok.recipes.ngram_fit import spelling_of
 from jumok.tokenizer import Tokenizer
 
 ENGINES = ("torch", "ctranslate2")
-ROUNDS, WRITTEN, VOCABULARY = 5, 200, 4000
-REVIEWS = {"token": ("IMDB", 5.4, 400), "character": ("NSMC", 2.6, 4000)}  # unit of runs: log-normal length, texts
+ROUNDS, WRITTEN, VOCABULARY = 5, 100, 4000
+REVIEWS = {"token": ("IMDB", 5.4, 100), "character": ("NSMC", 2.6, 1000)}  # unit of runs: log-normal length, texts
 
 
 def in_turns(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -112,7 +112,9 @@ def cold(command: list[str], path: Path) -> str:
 
 def row(name: str, what: str, count: int, times: dict[str, float]) -> str:
     shown = " | ".join(f"{count / times[engine]:,.0f} {what}/s" for engine in ENGINES)
-    return f"| {name} | {shown} | {times['torch'] / times['ctranslate2']:.1f}× |"
+    line = f"| {name} | {shown} | {times['torch'] / times['ctranslate2']:.1f}× |"
+    print(line, flush=True)
+    return line
 
 
 def main() -> None:
@@ -138,7 +140,6 @@ def main() -> None:
         lines.append(cold(["generate", "--max-tokens=10"], directory / "tiny"))
         lines.append(cold(["classify"], directory / "token"))
     page = "\n".join(lines) + "\n"
-    print(page)
     Path(__file__).with_suffix(".md").write_text(page, encoding="utf-8")
 
 

@@ -63,5 +63,5 @@ def _examples(model: Path, files: list[Path]) -> list[tuple[str, ...]]:
     if bundle.config.get("task") == "language_model":
         return [example.texts for example in read_passages(files, Rejections())]
     if bundle.config.get("task") == "classifier":
-        return [example.texts for example in read_labelled(files, Rejections(), list(bundle.card["classes"]))]
+        return [example.texts for example in read_labelled(files, Rejections(), list(bundle.card.get("classes", {})))]
     return list(aligned_texts(files))
