@@ -128,7 +128,8 @@ class Trainer:
         No validation, no resume, and not the number of processes either.
         """
         number = place % self.options.accumulate
-        torch.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
+        # Not torch.manual_seed: for devices that are not there it notes where it was called from, which takes longer.
+        torch.default_generator.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
 
     def _try_largest_batch(self) -> None:
         """Better to run out of memory now than in three hours."""
