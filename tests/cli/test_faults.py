@@ -28,10 +28,10 @@ def before_step(step: int, happens: Callable[[Trainer], None]) -> Iterator[None]
     """Something happens when a training comes to that step."""
     really = Trainer._step
 
-    def disturbed(trainer: Trainer, window: Any) -> bool:
+    def disturbed(trainer: Trainer, *window: Any) -> bool:
         if trainer.progress.step == step - 1:
             happens(trainer)
-        return really(trainer, window)
+        return really(trainer, *window)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "_step", disturbed)
