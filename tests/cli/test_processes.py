@@ -21,8 +21,8 @@ from jumok.training.checkpoint import load_latest
 from jumok.training.records import read_log
 
 STEPS, TOLERANCE = 50, 1e-5
-# The same update from three small batches, whoever has them, the last of an epoch from fewer; dropout and sampling.
-SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=tokenizer.sampling=0.1", "--set=log.every=1"]
+# The same update from three small batches, whoever has them, the last of an epoch from fewer.
+SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=log.every=1"]
 SHARED += ["--set=validate.every=25", "--set=checkpoint.every=10", "--set=checkpoint.average=1"]
 SECONDS = 30  # within which the others must notice that one has died
 
@@ -101,7 +101,8 @@ def test_shares_are_disjoint_and_together_everything(runs: tuple[Path, dict[str,
     epochs = epochs_of(alone)
     assert len(epochs) > 5
     assert all(sorted(epoch) == sorted(epochs[0]) for epoch in epochs)  # each line once in each
-    assert any(not shares[1][step] for step in alone)  # the last update of an epoch has a batch for the first alone
+    sizes = [len(lines) for lines in alone.values()]
+    assert min(sizes) < max(sizes) / 2  # the last update of an epoch has fewer
 
 
 def test_a_training_goes_on_with_any_number_of_processes(runs: tuple[Path, dict[str, Outcome]]) -> None:
