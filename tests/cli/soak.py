@@ -52,7 +52,7 @@ def main() -> None:
             assert_same(directory / "killed", directory / "whole", steps)
         seconds = time.monotonic() - started
         print(
-            f"round {round_}: {killed:,} kills and resumes in {seconds / 60:.1f} minutes, {seconds / killed:.1f} s each; "
+            f"round {round_}: {killed:,} kills and resumes in {seconds / 60:.1f} min, {seconds / killed:.1f} s each: "
             "losses, scores, weights, moments and model are those of a training left in peace",
             flush=True,
         )
