@@ -60,7 +60,7 @@ class Plan:
         shown = new_model(self.task, settings) if self.world.sharded else model
         loss = self.world.shard(model, self.task.loss(model, settings))
         optimizer, epochs = make_optimizer(model, settings), self.task.epochs(settings)
-        gradients = Gradients(loss, optimizer)
+        gradients = Gradients(loss, optimizer, may_cut=not self.world.sharded)
         gradients.fill([epochs.largest()])  # what does not fit into memory is cut from here on
         batches = itertools.chain.from_iterable(
             epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()

@@ -44,7 +44,7 @@ class World(Protocol):
         """Leaves each process its part of the model, if that is wanted; the loss is computed by what is returned."""
 
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Tensors of the model or its optimizer as one process would have them; empty but for the first process."""
+        """Tensors of the model or its optimizer as one process would have them. All must ask; the first is answered."""
 
     def part(self, tensor: Tensor, like: Tensor) -> Tensor:
         """What this process has of such a tensor, if it is parted as `like` is."""
