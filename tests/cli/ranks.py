@@ -18,7 +18,7 @@ from commands import SOURCE
 FORKER = """
 import json, os, signal, socket, sys, time
 from pathlib import Path
-import ctranslate2, sacrebleu, jumok.training.sharded  # only to have them
+import ctranslate2, sacrebleu, torch._dynamo, jumok.training.sharded  # only to have them
 from safetensors.torch import save_file
 from jumok.cli.app import run
 from jumok.recipes import planning
@@ -86,7 +86,7 @@ def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:
     """How they ended. Warnings are errors there too."""
     command = [sys.executable, "-W", "error", "-c", FORKER, json.dumps([asdict(job) for job in jobs])]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     outcomes = [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith('{"codes"')]
     assert len(outcomes) == len(jobs), done.stderr
