@@ -138,20 +138,21 @@ def test_torchrun_starts_again_what_was_killed_and_the_end_is_the_same(runs: tup
     """--fresh does not forget again what was learned before the restart."""
     directory, _ = runs
     arguments = [*train_arguments(directory, "elastic", STEPS), *SHARED, "--fresh", "--json"]
-    started = torchrun("--max-restarts=1", "-m", "jumok", "train", "translator", *arguments, cwd=directory)
-    assert started.stdout is not None
     events: list[dict[str, Any]] = []
-    killed = 0.0
-    for line in started.stdout:
-        events.append(json.loads(line))
-        if not killed and events[-1].get("step", 0) >= 13:
-            victim = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()[-1]
-            os.kill(int(victim), signal.SIGKILL)
-            killed = time.monotonic()
-        if events[-1]["event"] == "resumed":
-            assert time.monotonic() - killed < SECONDS
-    _, err = started.communicate(timeout=60)
+    killed = restarted = 0.0
+    with torchrun("--max-restarts=1", "-m", "jumok", "train", "translator", *arguments, cwd=directory) as started:
+        assert started.stdout is not None
+        for line in started.stdout:
+            events.append(json.loads(line))
+            if not killed and events[-1].get("step", 0) >= 13:
+                victim = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()[-1]
+                os.kill(int(victim), signal.SIGKILL)
+                killed = time.monotonic()
+            elif killed and not restarted and events[-1]["event"] == "corpus":
+                restarted = time.monotonic()
+        _, err = started.communicate(timeout=60)
     assert started.returncode == 0, err
+    assert 0 < restarted - killed < SECONDS
     [resumed] = [event for event in events if event["event"] == "resumed"]
     assert resumed["step"] >= 10
     assert_same(directory / "elastic", directory / "two", STEPS)
