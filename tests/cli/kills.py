@@ -16,6 +16,7 @@ from jumok.training.records import read_log
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
+import ctranslate2, sacrebleu, torch._dynamo  # only to have them: the first step of an optimizer imports the last
 from jumok.cli.app import run
 from jumok.recipes import planning
 from jumok.training.records import read_log

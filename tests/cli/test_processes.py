@@ -1,78 +1,181 @@
-"""jumok train --processes: several processes, one training."""
+"""Several processes, one training: --processes, torchrun, and --shard."""
 
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import start, train_arguments, write_corpus
+import torch
+from commands import SOURCE, Jumok, start, train_arguments, write_corpus
+from kills import assert_same
+from ranks import Job, Outcome, lines_learned_from, train_in_turn
+from safetensors.torch import load_file
 
+from jumok.training.checkpoint import load_latest
 from jumok.training.records import read_log
 
-# The same update from two small batches, whoever has them.
-SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=2", "--set=log.every=1", "--set=validate.every=20"]
-
-
-def finish(process: Any) -> str:
-    """What it said; it must succeed."""
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    return str(out)
+STEPS, TOLERANCE = 50, 1e-5
+# The same update from three small batches, whoever has them, the last of an epoch from fewer.
+SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=log.every=1"]
+SHARED += ["--set=validate.every=25", "--set=checkpoint.every=10", "--set=checkpoint.average=1"]
+SECONDS = 30  # within which the others must notice that one has died
 
 
 def losses(run: Path) -> list[float]:
     return [entry["loss"] for entry in read_log(run) if entry["event"] == "train"]
 
 
-def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    for out, processes in (("one", 1), ("two", 2)):
-        arguments = [*train_arguments(tmp_path, out, 50), *SHARED, "--processes", str(processes)]
-        finish(start("train", "translator", *arguments, cwd=tmp_path))
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert len(one) == len(two) == 50
-    assert two == pytest.approx(one, abs=1e-5)  # dropout and all
-    tokens = [[entry["tokens"] for entry in read_log(tmp_path / out)] for out in ("one", "two")]
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Outcome]]:
+    """The same training by one, by two, by two that share the model; stopped and killed; and how each ended."""
+    directory = tmp_path_factory.mktemp("ranks")
+    write_corpus(directory)
+    arguments = [*train_arguments(directory, "unused", STEPS), *SHARED]
+    sharded = [*arguments, "--shard"]
+    jobs = {
+        "one": Job("one", 1, arguments),
+        "two": Job("two", 2, arguments),
+        "sharded": Job("sharded", 2, sharded),
+        "changing, two": Job("changing", 2, arguments, at=16, rank=1, signal=signal.SIGTERM),
+        "changing, sharded by three": Job("changing", 3, sharded, at=33, rank=2, signal=signal.SIGUSR1),
+        "changing, one": Job("changing", 1, arguments),
+        "killed": Job("killed", 2, arguments, at=12, rank=1, signal=signal.SIGKILL),
+        "killed, sharded": Job("killed-sharded", 2, sharded, at=12, rank=1, signal=signal.SIGKILL),
+    }
+    return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
+
+
+@pytest.mark.parametrize("how", ["two", "sharded"])
+def test_two_processes_learn_what_one_learns(runs: tuple[Path, dict[str, Outcome]], how: str) -> None:
+    directory, outcomes = runs
+    assert outcomes["one"].codes == [0]
+    assert outcomes[how].codes == [0, 0]
+    one, two = losses(directory / "one"), losses(directory / how)
+    assert len(one) == len(two) == STEPS
+    assert two == pytest.approx(one, abs=TOLERANCE)  # dropout and all
+    tokens = [[entry["tokens"] for entry in read_log(directory / run)] for run in ("one", how)]
     assert tokens[0] == tokens[1]
 
 
-def test_a_training_of_two_goes_on_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["two", "sharded"])
+def test_what_two_have_saved_one_loads_exactly(runs: tuple[Path, dict[str, Outcome]], how: str) -> None:
+    run = runs[0] / how
+    checkpoint = load_latest(run / "checkpoints", lambda path, reason: pytest.fail(f"{path}: {reason}"))
+    assert checkpoint is not None
+    assert checkpoint.step == STEPS
+    memories = sorted(run.glob("memory-*"))
+    assert len(memories) == (2 if how == "two" else 1)
+    for memory in map(load_file, memories):
+        assert memory.keys() == checkpoint.tensors["model"].keys()
+        assert all(torch.equal(memory[name], weight) for name, weight in checkpoint.tensors["model"].items())
+    one = load_latest(runs[0] / "one" / "checkpoints", lambda *_: None)
+    assert one is not None
+    shapes = [
+        {group: {name: tensor.shape for name, tensor in members.items()} for group, members in each.tensors.items()}
+        for each in (checkpoint, one)
+    ]
+    assert shapes[0] == shapes[1]
+
+
+def epochs_of(lines: dict[int, list[int]]) -> list[list[int]]:
+    """The lines of each epoch that was gone through, in order."""
+    everything = [line for step in sorted(lines) for line in lines[step]]
+    size = len(set(everything))
+    return [everything[start : start + size] for start in range(0, len(everything) - size + 1, size)]
+
+
+@pytest.mark.parametrize("how", ["two", "sharded"])
+def test_shares_are_disjoint_and_together_everything(runs: tuple[Path, dict[str, Outcome]], how: str) -> None:
+    directory, _ = runs
+    [alone], shares = lines_learned_from(directory / "one"), lines_learned_from(directory / how)
+    assert len(shares) == 2
+    assert all(len([step for step in share if share[step]]) > STEPS // 2 for share in shares)
+    together = {step: Counter(line for share in shares for line in share[step]) for step in alone}
+    assert together == {step: Counter(lines) for step, lines in alone.items()}
+    epochs = epochs_of(alone)
+    assert len(epochs) > 5
+    assert all(sorted(epoch) == sorted(epochs[0]) for epoch in epochs)  # each line once in each
+    sizes = [len(lines) for lines in alone.values()]
+    assert min(sizes) < max(sizes) / 2  # the last update of an epoch has fewer
+
+
+def test_a_training_goes_on_with_any_number_of_processes(runs: tuple[Path, dict[str, Outcome]]) -> None:
+    directory, outcomes = runs
+    # A signal reaches one process and stops all; the others leave as if by Ctrl-C.
+    assert outcomes["changing, two"].codes == [130, 143]
+    assert outcomes["changing, sharded by three"].codes == [130, 130, 138]
+    assert outcomes["changing, one"].codes == [0]
+    assert losses(directory / "changing") == pytest.approx(losses(directory / "one"), abs=TOLERANCE)
+    shares, [alone] = lines_learned_from(directory / "changing"), lines_learned_from(directory / "one")
+    assert [(min(share), max(share)) for share in shares] == [(1, STEPS), (1, 34), (18, 34)]
+    together = {step: Counter(line for share in shares for line in share.get(step, ())) for step in alone}
+    assert together == {step: Counter(lines) for step, lines in alone.items()}
+
+
+@pytest.mark.parametrize("how", ["killed", "killed, sharded"])
+def test_when_one_is_killed_the_others_end(runs: tuple[Path, dict[str, Outcome]], how: str) -> None:
+    outcome = runs[1][how]
+    assert outcome.codes == [4, -signal.SIGKILL]
+    assert outcome.seconds < SECONDS
+
+
+def torchrun(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """Two processes started by torchrun, in a process group of their own."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *arguments]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_torchrun_starts_again_what_was_killed_and_the_end_is_the_same(runs: tuple[Path, dict[str, Outcome]]) -> None:
+    """--fresh does not forget again what was learned before the restart."""
+    directory, _ = runs
+    arguments = [*train_arguments(directory, "elastic", STEPS), *SHARED, "--fresh", "--json"]
+    events: list[dict[str, Any]] = []
+    killed = restarted = 0.0
+    with torchrun("--max-restarts=1", "-m", "jumok", "train", "translator", *arguments, cwd=directory) as started:
+        assert started.stdout is not None
+        for line in started.stdout:
+            events.append(json.loads(line))
+            if not killed and events[-1].get("step", 0) >= 13:
+                victim = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()[-1]
+                os.kill(int(victim), signal.SIGKILL)
+                killed = time.monotonic()
+            elif killed and not restarted and events[-1]["event"] == "corpus":
+                restarted = time.monotonic()
+        _, err = started.communicate(timeout=60)
+    assert started.returncode == 0, err
+    assert 0 < restarted - killed < SECONDS
+    [resumed] = [event for event in events if event["event"] == "resumed"]
+    assert resumed["step"] >= 10
+    assert_same(directory / "elastic", directory / "two", STEPS)
+
+
+def test_processes_starts_them_and_a_signal_to_the_first_stops_all(tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    whole = [*train_arguments(tmp_path, "whole", 40), *SHARED]
-    finish(start("train", "translator", *whole, cwd=tmp_path))
-    parts = [*train_arguments(tmp_path, "parts", 40), *SHARED]
-    process = start("train", "translator", *parts, "--processes", "2", "--json", cwd=tmp_path)
+    arguments = [*train_arguments(tmp_path, "run", 5000), *SHARED, "--processes", "2", "--json"]
+    process = start("train", "translator", *arguments, cwd=tmp_path)
     assert process.stdout is not None
     for line in process.stdout:
         event = json.loads(line)
-        if event["event"] == "train" and event["step"] >= 15:
+        if event["event"] == "train" and event["step"] >= 3:
             process.send_signal(signal.SIGTERM)
             break
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 143, err
-    assert read_log(tmp_path / "parts")[-1]["event"] == "checkpoint"
-    said = finish(start("train", "translator", *parts, cwd=tmp_path))
-    assert "going on from step" in said
-    assert losses(tmp_path / "parts") == pytest.approx(losses(tmp_path / "whole"), abs=1e-5)
-
-
-def test_when_one_is_killed_the_others_end(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    arguments = [*train_arguments(tmp_path, "run", 5000), *SHARED, "--set=checkpoint.every=10"]
-    process = start("train", "translator", *arguments, "--processes", "2", "--json", cwd=tmp_path)
-    assert process.stdout is not None
-    for line in process.stdout:
-        event = json.loads(line)
-        if event["event"] == "train" and event["step"] >= 12:
-            break
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    began = time.monotonic()
-
-    os.kill(int(children[-1]), signal.SIGKILL)
     _, err = process.communicate(timeout=60)
-    assert time.monotonic() - began < 30
-    assert process.returncode == 4, err
-    assert "Another process of this training has ended" in err
+    assert process.returncode == 143, err
+    assert read_log(tmp_path / "run")[-1]["event"] == "checkpoint"
+
+
+def test_one_process_has_nothing_to_share(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    ended = jumok("train", "translator", *train_arguments(tmp_path), "--shard")
+    assert ended.code == 2
+    assert "--shard is for several processes" in ended.err
+    assert not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jumok.errors import ConfigError, JumokError
 from jumok.model.config import (
     ACTIVATIONS,
+    MOST_LAYERS,
     NGRAM_UNITS,
     NORMS,
     POOLINGS,
@@ -25,7 +26,8 @@ from jumok.model.config import (
 @st.composite
 def settings_of_a_model(draw: st.DrawFn) -> dict[str, Any]:
     """Every field of a valid config."""
-    positive, rate = st.integers(1, 10**6), st.floats(0, 1, exclude_max=True) | st.just(0)
+    positive, layers = st.integers(1, 10**5), st.integers(1, MOST_LAYERS)
+    rate = st.floats(0, 1, exclude_max=True) | st.just(0)
     task, heads = draw(st.sampled_from(TASKS)), draw(st.integers(1, 64))
     free_widths = draw(st.booleans())
     positions = draw(st.sampled_from(POSITIONS))
@@ -33,8 +35,8 @@ def settings_of_a_model(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "vocabulary": draw(positive),
         "task": task,
-        "encoder_layers": 0 if task == "language_model" else draw(positive),
-        "decoder_layers": 0 if task == "classifier" else draw(positive),
+        "encoder_layers": 0 if task == "language_model" else draw(layers),
+        "decoder_layers": 0 if task == "classifier" else draw(layers),
         "d_model": draw(positive) * unit * (2 if positions == "sinusoidal" else 1),
         "heads": heads,
         "d_k": draw(positive if free_widths else st.none() | positive),

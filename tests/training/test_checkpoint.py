@@ -455,3 +455,53 @@ def test_real_kills_while_saving(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
+
+
+# In a name space of its own: there a small disk can be mounted without disturbing anybody, and is gone at the end.
+FULL_DISK = """
+import subprocess, sys
+from pathlib import Path
+import torch
+from test_checkpoint import latest, names
+from jumok.files import REAL_FILES, FileSystem, WriteError
+from jumok.training.checkpoint import save_checkpoint
+disk = Path(sys.argv[1])
+mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, text=True)
+if mounted.returncode != 0:
+    sys.exit("mount: " + mounted.stderr)
+
+class Hopeful(FileSystem):  # as if somebody else took the space after it was looked for
+    def free_bytes(self, path):
+        return 1 << 40
+
+def save(step, fs):
+    save_checkpoint(disk / "run", step, {"model": {"w": torch.full((700_000,), float(step))}}, {}, fs=fs)
+
+save(1, REAL_FILES)
+(disk / "other").write_bytes(bytes(4_000_000))
+for fs, said in ((Hopeful(), "No space left on device"), (REAL_FILES, "bytes are free")):
+    try:
+        save(2, fs)
+    except WriteError as error:
+        assert str(error).startswith(str(disk / "run" / "step-00000002")), error
+        assert said in str(error) and "bytes are needed" in str(error), error
+        print(said)
+    assert names(disk / "run") == ["step-00000001"]
+    assert latest(disk / "run").step == 1
+(disk / "other").unlink()
+save(2, REAL_FILES)
+assert torch.equal(latest(disk / "run").tensors["model"]["w"], torch.full((700_000,), 2.0))
+"""
+
+
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("NOT TESTED on a full disk: this machine has no unshare")
+    tests = Path(__file__).parent
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent), *sys.path])}
+    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", FULL_DISK, tmp_path]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    if done.stderr.startswith(("mount: ", "unshare: ")):
+        pytest.skip(f"NOT TESTED on a full disk: this machine permits no mount ({done.stderr.strip()})")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["No space left on device", "bytes are free"]

@@ -276,6 +276,23 @@ def test_a_training_that_crashed_anywhere_goes_on_and_ends_the_same(tmp_path: Pa
         assert names(run / "checkpoints") == {"step-00000001", "step-00000004", "step-00000005"}, moment
 
 
+def test_a_disk_that_runs_full_at_any_write_costs_no_more_than_the_step(tmp_path: Path) -> None:
+    """run.json, log, checkpoint and model, each of their writes in turn."""
+    counting = FaultyFiles()
+    train(tmp_path / "counted", counting, 3)
+    assert counting.writes > 20
+    for number in range(1, counting.writes + 1):
+        run = tmp_path / str(number)
+        with pytest.raises(WriteError, match=f"^{run}.* bytes "):
+            train(run, FaultyFiles(full_at_write=number), 3)
+        checkpoint = load_latest(run / "checkpoints", lambda path, reason: pytest.fail(f"{path}: {reason}"))
+        logged = len(read_log(run))
+        assert (checkpoint.step if checkpoint else 0) in (logged - 1, logged)
+        train(run, FaultyFiles(), 4)
+        assert read_log(run) == entries(1, 2, 3, 4)
+        assert load_bundle(run).config["number"] == 4
+
+
 def test_a_training_that_crashed_at_its_very_start_can_start_again(tmp_path: Path) -> None:
     run = tmp_path / "run"
     prepare = lambda: shutil.rmtree(run, ignore_errors=True)  # noqa: E731

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.training.toy import BATCHES, Toy, ToyBatch, ToyEpochs, ToyModel, squared_error
+from tests.training.toy import BATCHES, BackgroundEpochs, Toy, ToyBatch, ToyEpochs, ToyModel, squared_error
 from torch import Tensor
 
 from jumok.errors import CheckpointError, TrainingError
@@ -29,7 +29,53 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     return toy
 
 
-@pytest.mark.parametrize("stops", [[1], [5], [6], [7], [29], [4, 11, 12, 13, 24], list(range(1, 30))])
+# An epoch is four updates, the last of them from one batch instead of two; validations are at 6, 12, 18 and 24.
+SAVE_POINTS = {
+    1: "the first update",
+    3: "before the end of an epoch",
+    4: "the end of an epoch, in an update that is short of batches",
+    5: "after it, at an ordinary checkpoint",
+    6: "a validation",
+    7: "after it",
+    11: "before the end of an epoch and a validation",
+    12: "both",
+    13: "after both; the best score",
+    17: "before the first validation without a better one",
+    18: "that one",
+    23: "before the end",
+}
+ENDINGS: dict[str, dict[str, Any]] = {
+    "averaging": {"steps": 24, "average": 3},
+    "early stop": {"steps": 300, "average": 1, "patience": 2, "score_of": lambda model, step: -abs(step - 12)},
+}
+assert len(SAVE_POINTS) == 12
+
+
+@pytest.mark.parametrize("epochs", [ToyEpochs, BackgroundEpochs], ids=["in turn", "in the background"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_training_goes_on_from_each_of_twelve_points_with_the_same_bits(
+    tmp_path: Path, ending: str, epochs: type[ToyEpochs]
+) -> None:
+    def toy(name: str, **changes: Any) -> Toy:
+        return Toy(tmp_path / name, epochs=epochs(), **ENDINGS[ending], **changes)
+
+    whole = toy("whole")
+    progress = whole.go()
+    assert progress is not None
+    assert progress.step == 24
+    for point, what in SAVE_POINTS.items():
+        first, second = toy(str(point), stop_after=point), toy(str(point))
+        assert first.go() is None, what
+        assert second.go() is not None, what
+        assert same(weights(second), weights(whole)), what
+        assert second.log() == whole.log(), what
+        published = first.published | second.published
+        assert {step: same(published[step], theirs) for step, theirs in whole.published.items()} == dict.fromkeys(
+            whole.published, True
+        ), what
+
+
+@pytest.mark.parametrize("stops", [[4, 11, 12, 13, 24], list(range(1, 30))])
 def test_a_training_interrupted_anywhere_ends_with_the_same_bits(tmp_path: Path, whole: Toy, stops: list[int]) -> None:
     path = tmp_path / "run"
     published: dict[int, dict[str, Tensor]] = {}
@@ -87,14 +133,21 @@ def test_accumulated_batches_give_the_update_of_one_large_batch(tmp_path: Path) 
         torch.testing.assert_close(weight, weights(one)[name], rtol=1e-5, atol=1e-6)
 
 
-def test_a_loss_that_is_not_a_number_changes_nothing_and_names_the_batch(tmp_path: Path) -> None:
-    def nan_at_9(model: ToyModel, batch: ToyBatch) -> Tensor:
-        loss = squared_error(model, batch)
-        return loss * math.nan if toy.trainer.progress.step == 9 else loss
+@pytest.mark.parametrize("spoiled", [math.nan, math.inf])
+def test_a_loss_that_is_not_a_number_changes_nothing_and_names_the_batch(tmp_path: Path, spoiled: float) -> None:
+    before: dict[str, Tensor] = {}
 
-    toy = Toy(tmp_path / "run", loss_of=nan_at_9)
-    with pytest.raises(TrainingError, match=r"step 10 is nan.*toy rows") as error:
+    def spoiled_at_9(model: ToyModel, batch: ToyBatch) -> Tensor:
+        loss = squared_error(model, batch)
+        if toy.trainer.progress.step < 9:
+            return loss
+        before.update({name: weight.clone() for name, weight in model.state_dict().items()})
+        return loss * spoiled
+
+    toy = Toy(tmp_path / "run", loss_of=spoiled_at_9)
+    with pytest.raises(TrainingError, match=rf"step 10 is {spoiled}.*no update was made.*toy rows") as error:
         toy.go()
+    assert same(weights(toy), before)
     assert error.value.exit_code not in (0, 1, 2)
     checkpoint = load_latest(tmp_path / "run" / "checkpoints", lambda path, reason: None)
     assert checkpoint is not None

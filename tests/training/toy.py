@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from faulty_files import FaultyFiles
+from jumok.data.batch import load_batches
 from jumok.model.dropout import Dropout
 from jumok.training.progress import Progress, TrainingOptions, Validation
 from jumok.training.records import read_log
@@ -50,12 +52,21 @@ class ToyEpochs:
         return f"{self.seed}-{epoch}"
 
     def batches(self, epoch: int, places: Sequence[int]) -> Iterator[ToyBatch]:
-        for number in places:
-            draw = np.random.default_rng((self.seed, epoch, number))
-            yield ToyBatch(torch.from_numpy(draw.normal(size=(number + 2, WIDTH)).astype(np.float32)))
+        return (self._batch(epoch, number) for number in places)
+
+    def _batch(self, epoch: int, number: int) -> ToyBatch:
+        draw = np.random.default_rng((self.seed, epoch, number))
+        return ToyBatch(torch.from_numpy(draw.normal(size=(number + 2, WIDTH)).astype(np.float32)))
 
     def largest(self) -> ToyBatch:
         return list(self.batches(0, range(BATCHES)))[-1]
+
+
+class BackgroundEpochs(ToyEpochs):
+    """The same batches, made ahead of time in the background as those of a corpus are."""
+
+    def batches(self, epoch: int, places: Sequence[int]) -> Iterator[ToyBatch]:
+        return load_batches(range(BATCHES), lambda number, _: self._batch(epoch, number), places)
 
 
 class ToyModel(nn.Module):
@@ -99,7 +110,7 @@ class Toy:
     def go(self) -> Progress | None:
         """Trains until the end, or until asked to stop: then None."""
         self.model = ToyModel()
-        with RunDirectory.open(self.path, "toy") as run:
+        with RunDirectory.open(self.path, "toy", fs=FaultyFiles()) as run:  # quick: it waits for no disk
             run.write({})
             self.trainer = Trainer(
                 model=self.model,

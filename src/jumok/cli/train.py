@@ -23,6 +23,7 @@ from jumok.cli.training import (
     Processes,
     Quiet,
     Seed,
+    Shard,
     Steps,
     resolve_settings,
     run_training,
@@ -51,6 +52,7 @@ def train_translator_command(
     continue_with_changes: ContinueWithChanges = False,
     print_config: PrintConfig = False,
     processes: Processes = 1,
+    shard: Shard = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -78,6 +80,7 @@ def train_translator_command(
             quiet,
             as_json,
             processes,
+            shard,
             {"languages": languages},
         ),
         print_config=print_config,
@@ -102,6 +105,7 @@ def train_classifier_command(
     continue_with_changes: ContinueWithChanges = False,
     print_config: PrintConfig = False,
     processes: Processes = 1,
+    shard: Shard = False,
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Say what TF-IDF with logistic regression reaches (needs scikit-learn).")
     ] = False,
@@ -130,6 +134,7 @@ def train_classifier_command(
             quiet,
             as_json,
             processes,
+            shard,
         ),
         print_config=print_config,
     )
@@ -164,6 +169,7 @@ def train_lm_command(
     continue_with_changes: ContinueWithChanges = False,
     print_config: PrintConfig = False,
     processes: Processes = 1,
+    shard: Shard = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -175,7 +181,17 @@ def train_lm_command(
     settings = resolve_settings(config, {"preset": preset, "seed": seed}, lengths, assignments)
     run_training(
         Command(
-            "train_lm", tuple(texts), valid, out, settings, fresh, continue_with_changes, quiet, as_json, processes
+            "train_lm",
+            tuple(texts),
+            valid,
+            out,
+            settings,
+            fresh,
+            continue_with_changes,
+            quiet,
+            as_json,
+            processes,
+            shard,
         ),
         print_config=print_config,
     )

@@ -58,6 +58,10 @@ Processes = Annotated[
         "--processes", metavar="N", help="Train with N processes on this machine, each with its share of cores."
     ),
 ]
+Shard = Annotated[
+    bool,
+    typer.Option("--shard", help="Several processes share one model's weights: for one too large for each (FSDP)."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what must be said.")]
 
 
@@ -75,6 +79,7 @@ class Command:
     quiet: bool
     as_json: bool
     processes: int = 1
+    shard: bool = False
     extra: dict[str, Any] = field(default_factory=dict)  # what only this recipe can be asked for
 
     def arguments(self) -> dict[str, Any]:
@@ -103,6 +108,7 @@ def _train_and_tell(command: Command) -> None:
             *command.data,
             **command.arguments(),
             out=command.out,
+            shard=command.shard,
             fresh=command.fresh,
             continue_with_changes=command.continue_with_changes,
         )

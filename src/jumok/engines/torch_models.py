@@ -27,14 +27,16 @@ Model = TypeVar("Model", bound=nn.Module)
 
 def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
     """The model of a bundle, ready to be used and not to be trained."""
+    weights = bundle.weights()
     try:
         config = ModelConfig.from_dict(bundle.config)
-        with torch.random.fork_rng(devices=[]):  # new weights are drawn at random; nobody else shall notice
-            model = kind(config)
+        with torch.device("meta"):  # shapes without memory: a config can ask for more than there is
+            outline = kind(config)
     except ConfigError as error:
         raise BundleError(f"{bundle.path / CONFIG}: {error}") from error
-    weights = bundle.weights()
-    _check_weights({name: tuple(array.shape) for name, array in weights.items()}, model, bundle)
+    _check_weights({name: tuple(array.shape) for name, array in weights.items()}, outline, bundle)
+    with torch.random.fork_rng(devices=[]):  # new weights are drawn at random; nobody else shall notice
+        model = kind(config)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     return model.eval().requires_grad_(False)
 

@@ -15,6 +15,7 @@ NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
 POOLINGS = ("mean", "max", "answers")
 NGRAM_UNITS = ("token", "character", "both")
+MOST_LAYERS, MOST = 256, 1 << 24  # beyond any model of use; a config may come from anybody
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +67,11 @@ class ModelConfig:
                 if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
                     raise ConfigError(f"{field.name}={value!r} is not a rate. It must be at least 0 and below 1.")
             elif field.type == "int" or (field.type == "int | None" and value is not None):
-                low = least.get(field.name, 1)
+                low, high = least.get(field.name, 1), MOST_LAYERS if field.name.endswith("_layers") else MOST
                 if isinstance(value, bool) or not isinstance(value, int) or value < low:
                     raise ConfigError(f"{field.name}={value!r} must be a whole number, at least {low}.")
+                if value > high:
+                    raise ConfigError(f"{field.name} is too large, at most {high:,} make sense.")
             elif field.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"{field.name}={value!r} must be true or false.")
 

@@ -5,6 +5,7 @@ What is particular to a task stands in a `Task`: its data, its model, its loss, 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -27,7 +28,7 @@ from jumok.recipes.planning import Plan, filled, make_optimizer, new_model, vali
 from jumok.recipes.request import Request, Watch, asked_settings
 from jumok.recipes.task import Task
 from jumok.training.auto import forecast
-from jumok.training.distributed import World, join_world
+from jumok.training.distributed import RESTART_COUNT, World, join_world
 from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
@@ -50,8 +51,8 @@ def train(task: Task, out: Path, request: Request) -> TrainingResult:
     """Trains in the run directory `out`, from wherever it stands to the end."""
     asked = asked_settings(request, task.name)
     keep_freed_memory()
-    with join_world() as world, _run_directory(out, task.name, world) as run:
-        if request.get("fresh") and world.rank == 0:
+    with join_world(shard=request.get("shard", False)) as world, _run_directory(out, task.name, world) as run:
+        if request.get("fresh") and world.rank == 0 and not _is_restarted():
             run.clear()
         world.wait()
         watch: Watch = request.get("watch", _ignore) if world.rank == 0 else _ignore
@@ -73,6 +74,11 @@ def _run_directory(out: Path, task: str, world: World) -> RunDirectory:
     run = RunDirectory.open(out, task) if world.rank == 0 else None
     world.wait()
     return run or RunDirectory.follow(out, task)
+
+
+def _is_restarted() -> bool:
+    """Whether torchrun gives the same command once more, because a process had died: what it did so far shall stay."""
+    return os.environ.get(RESTART_COUNT, "0") != "0"
 
 
 def _ignore(_event: Event) -> None:
@@ -123,7 +129,9 @@ class _Job:
     def trainer(self, stop_requested: Callable[[], bool]) -> Trainer:
         """Everything put together."""
         settings = self.settings
-        self.model = new_model(self.task, settings)
+        model = new_model(self.task, settings)
+        self.shown = new_model(self.task, settings) if self.world.sharded and self.world.rank == 0 else model
+        loss = self.world.shard(model, self.task.loss(model, settings))
         options = TrainingOptions(
             seed=settings.seed,
             steps=filled(settings.stop.steps),
@@ -138,12 +146,13 @@ class _Job:
             best_before=self.best_before,
         )
         return Trainer(
-            model=self.model,
-            optimizer=make_optimizer(self.model, settings),
+            model=model,
+            shown=self.shown,
+            optimizer=make_optimizer(model, settings),
             schedule=self.schedule,
-            loss=self.task.loss(self.model, settings),
+            loss=loss,
             epochs=self.task.epochs(settings),
-            validate=lambda: self.task.validate(self.model, validated_examples(self.task, settings)),
+            validate=lambda: self.task.validate(self.shown, validated_examples(self.task, settings)),
             publish=self._publish,
             options=options,
             run=self.run,
@@ -155,7 +164,7 @@ class _Job:
     def _resolve(self) -> Settings:
         """Fills in what was not given, from the corpus and a few seconds of real training."""
         asked = self._asked_of_this_model()
-        plan = Plan(self.task, asked, self.facts["tokens"], self.world.size)
+        plan = Plan(self.task, asked, self.facts["tokens"], self.world)
         if self.before:
             old = Settings.from_dict(self.before["settings"])
             require_same_sizes(self.run.path, self.task.config(old), self.task.config(plan.settings))
@@ -189,7 +198,7 @@ class _Job:
     def _publish(self, validation: Validation, step: int) -> None:
         """The best weights so far as a bundle that anybody can use while the training goes on."""
         config = self.task.config(self.settings)
-        weights = {name: weight.detach().numpy() for name, weight in self.model.state_dict().items()}
+        weights = {name: weight.detach().numpy() for name, weight in self.shown.state_dict().items()}
         card = {
             "task": self.task.name,
             "inputs": list(self.task.inputs),
@@ -197,7 +206,7 @@ class _Job:
             "seed": self.settings.seed,
             "step": step,
             "metrics": {name: value for name, value in validation.metrics.items() if name != "samples"},
-            "parameters": count_parameters(self.model),
+            "parameters": count_parameters(self.shown),
             **self.task.card(),
             "versions": _versions(),
         }

@@ -25,6 +25,7 @@ class Request(TypedDict, total=False):
     epochs: float | None
     fresh: bool  # forget what was trained in `out`
     continue_with_changes: bool  # go on although settings or files changed
+    shard: bool  # several processes share one model's weights; for what is too large for each
     watch: Watch  # receives everything that happens, as dictionaries; see training/trainer.py
     stop_requested: Callable[[], bool]  # asked after every step
 

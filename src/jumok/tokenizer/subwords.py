@@ -77,12 +77,12 @@ class Tokenizer:
     def encode_sampled(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Like `encode`, but each text is cut into pieces at random; decodes to the same text.
 
-        A segmentation is drawn with probability ∝ P(segmentation)^alpha: 0.1 varies much, 1 little. The result is a
-        function of the arguments alone.
+        A segmentation is drawn with probability ∝ P(segmentation)^alpha: 0.1 varies much, 1 little. Within a process
+        the result is a function of the arguments alone; SentencePiece 0.2.2 draws differently in every process.
         """
         prepared, stand_ins = self._prepare(texts)
         # SentencePiece keeps one random generator per thread and seeds it when the thread draws for the first time. The
-        # list form works in new threads; with exactly one of them, the seed decides everything.
+        # list form works in new threads; with exactly one of them, the seed decides everything within this process.
         with _sampling_lock:
             sentencepiece.set_random_generator_seed(seed & 0xFFFFFFFF)
             encoded = self._processor.encode(prepared, num_threads=1, enable_sampling=True, alpha=alpha, nbest_size=-1)

@@ -82,12 +82,17 @@ def smaller_preset(settings: Settings, steps_per_epoch: int, costs: Costs) -> Ch
     return Choice("preset", smaller, f"{settings.preset} would see the corpus {epochs:.2g} times in {time_given} here")
 
 
-def measure_step(step: Callable[[], None], stop: StopSettings) -> float:
-    """Seconds one update takes: the mean over the later ones, because the first warm up."""
+def measure_step(
+    step: Callable[[], None], stop: StopSettings, agreed: Callable[[bool], bool] = lambda mine: mine
+) -> float:
+    """Seconds one update takes: the mean over the later ones, because the first warm up.
+
+    `agreed` is asked before each whether to go on: processes that compute together must stop together.
+    """
     times: list[float] = []
     share = GLANCE_SECONDS if stop.minutes is None else min(MOST_SECONDS, max(LEAST_SECONDS, 0.6 * stop.minutes))
     end = time.perf_counter() + share
-    while time.perf_counter() < end or len(times) < 3:
+    while agreed(time.perf_counter() < end or len(times) < 3):
         started = time.perf_counter()
         step()
         times.append(time.perf_counter() - started)

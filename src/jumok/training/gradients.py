@@ -20,8 +20,10 @@ class Gradients:
         loss: Callable[[Any], Tensor],
         optimizer: torch.optim.Optimizer,
         told: Callable[[int], None] = lambda _: None,
+        *,
+        may_cut: bool = True,
     ) -> None:
-        self.loss, self.optimizer, self.told = loss, optimizer, told
+        self.loss, self.optimizer, self.told, self.may_cut = loss, optimizer, told, may_cut
         self.pieces = 1  # into how many parts a batch is cut because it did not fit into memory
 
     def fill(self, batches: Sequence[TrainingBatch], before: Callable[[int], None] = lambda _: None) -> float:
@@ -46,6 +48,11 @@ class Gradients:
 
     def _cut(self, batches: Sequence[TrainingBatch], error: BaseException) -> None:
         """Parts half as large from now on."""
+        if not self.may_cut:  # processes that share a model must compute equally often, whoever ran out of memory
+            raise TrainingError(
+                "A batch does not fit into memory. Take a smaller batch.tokens, or more processes; what was saved is "
+                "intact."
+            ) from error
         parts = [part for batch in batches for part in self._parts(batch)]
         if not any(part.halves() for part in parts):
             largest = max(parts, key=lambda part: part.tokens)

@@ -1,4 +1,4 @@
-"""Ctrl-C and kill, politely: the first asks to finish the step and save, the second leaves at once."""
+"""Ctrl-C, kill and a scheduler's warning, politely: the first asks to finish the step and save, the second leaves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
+POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)  # SIGUSR1: what Slurm sends shortly before the time is up
+
 
 class Interrupts:
-    """Within it, SIGINT and SIGTERM only set `received`; a second one ends the process with 128 + its number."""
+    """Within it, the first of these signals only sets `received`; a second ends the process with 128 + its number."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -20,7 +22,7 @@ class Interrupts:
         return self.received is not None
 
     def __enter__(self) -> Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in POLITE:
             self._before[number] = signal.signal(number, self._note)
         return self
 

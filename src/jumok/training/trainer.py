@@ -52,14 +52,16 @@ class Trainer:
         watch: Callable[[Event], None] = lambda _: None,
         stop_requested: Callable[[], bool] = lambda: False,
         world: World = ALONE,
+        shown: nn.Module | None = None,
     ) -> None:
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
+        self.shown = shown or model  # what is validated and published: a whole model where `model` is in parts
         self.epochs, self.validate, self.publish = epochs, validate, publish
         self.options, self.run, self.watch, self.stop_requested = options, run, watch, stop_requested
         self.world, self.leads = world, world.rank == 0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.progress = Progress()
-        self.gradients = Gradients(loss, optimizer, self._tell_pieces)
+        self.gradients = Gradients(loss, optimizer, self._tell_pieces, may_cut=not world.sharded)
 
     def train(self) -> Progress:
         """Goes on from the newest checkpoint, or from the start, until the end. Returns where it ended."""
@@ -85,7 +87,7 @@ class Trainer:
         while not self._finished() and progress.position < size:
             end = min(progress.position + self.options.accumulate, size)
             window = [(place, next(batches)) for place in range(progress.position, end) if self._is_mine(place)]
-            stop = self._step(window)
+            stop = self._step(window, end - progress.position)
             progress.position = end
             progress.seconds += time.perf_counter() - started
             self._after_step(stop)
@@ -97,16 +99,21 @@ class Trainer:
         """The batches of an update are dealt out in turn. Updates begin at multiples of their number of batches."""
         return place % self.options.accumulate % self.world.size == self.world.rank
 
-    def _step(self, window: list[tuple[int, TrainingBatch]]) -> bool:
-        """One update from the mean loss over all answers of all batches, whoever has them; True if asked to stop."""
+    def _step(self, window: list[tuple[int, TrainingBatch]], together: int) -> bool:
+        """One update from the mean loss over all answers of all `together` batches, of which this process has `window`.
+
+        True if somebody asked to stop.
+        """
         progress = self.progress
         batches = [batch for _, batch in window]
         loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
+        if self.world.sharded and len(window) < -(-together // self.world.size):
+            self._compute_along()
         sums = (loss, sum(batch.tokens for batch in batches), float(self.stop_requested()))
         gradients = [_gradient(parameter) for parameter in self.parameters]
         loss, tokens, stop = self.world.add_up(gradients, sums)
         torch._foreach_mul_(gradients, 1 / tokens)
-        norm = float(nn.utils.clip_grad_norm_(self.parameters, self.options.clip))
+        norm = self.world.clip(self.parameters, self.options.clip)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             examples = "; ".join(batch.describe() for batch in batches)
             raise TrainingError(
@@ -122,13 +129,20 @@ class Trainer:
         progress.loss_tokens += int(tokens)
         return stop > 0
 
+    def _compute_along(self) -> None:
+        """Goes through a batch without learning from it, because the others go through one more than this process."""
+        progress = self.progress
+        batch = next(self.epochs.batches(progress.epoch, [progress.position]))
+        (self.gradients.loss(batch) * 0).backward()  # type: ignore[no-untyped-call]
+
     def _seed(self, place: int) -> None:
         """A generator of its own for every batch of every step: nothing before it can disturb it.
 
         No validation, no resume, and not the number of processes either.
         """
         number = place % self.options.accumulate
-        torch.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
+        # Not torch.manual_seed: for devices that are not there it notes where it was called from, which takes longer.
+        torch.default_generator.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
 
     def _try_largest_batch(self) -> None:
         """Better to run out of memory now than in three hours."""
@@ -161,6 +175,10 @@ class Trainer:
 
     def _validate(self) -> None:
         """Validates, keeps the bundle of the best so far, and counts how long nothing got better."""
+        if self.world.sharded:
+            weights = self.world.whole(self.model.state_dict())
+            if self.leads:
+                self.shown.load_state_dict(weights)
         if self.leads:
             self._validate_here()
         for name, value in self.world.from_first(asdict(self.progress)).items():
@@ -185,12 +203,12 @@ class Trainer:
         return True
 
     def _measure(self) -> Validation:
-        self.model.eval()
+        self.shown.eval()
         try:
             with torch.inference_mode():
                 return self.validate()
         finally:
-            self.model.train()
+            self.shown.train()
 
     def _finish(self) -> None:
         """Averages checkpoints, publishes the average if it is better than the best of them, and says goodbye."""
@@ -202,17 +220,17 @@ class Trainer:
 
     def _try_averages(self) -> None:
         """The mean of the last few checkpoints, and that of the best few: noise cancels, what was learned stays."""
-        trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        trained = {name: weight.clone() for name, weight in self.shown.state_dict().items()}
         last, best = self._worth_averaging()
         candidates = {"last": last} if set(best) == set(last) else {"last": last, "best": best}
         for which, steps in candidates.items():
             average = average_checkpoints(self.run.checkpoints, steps)
             if average is not None:
-                self.model.load_state_dict(average)
+                self.shown.load_state_dict(average)
                 validation = self._measure()
                 self._log("valid", averaged=which, score=validation.score, **validation.metrics)
                 self._publish_if_best(validation)
-        self.model.load_state_dict(trained)
+        self.shown.load_state_dict(trained)
 
     def _worth_averaging(self) -> tuple[list[int], list[int]]:
         """The last few validated steps, and the best few."""
@@ -239,7 +257,8 @@ class Trainer:
             "pieces": self.gradients.pieces,
             **self._circumstances(),
         }
-        tensors = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
+        groups = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
+        tensors = {name: self.world.whole(group) for name, group in groups.items()}
         last, best = self._worth_averaging()
         self._log("checkpoint")
         if self.leads:
@@ -263,7 +282,9 @@ class Trainer:
                 "Bring back the old files, start again with --fresh, or go on with --continue-with-changes."
             )
         try:
-            self.model.load_state_dict(checkpoint.tensors["model"])
+            weights, own = checkpoint.tensors["model"], self.model.state_dict()
+            parts = {name: self.world.part(weight, own.get(name, weight)) for name, weight in weights.items()}
+            self.model.load_state_dict(parts)
         except RuntimeError as error:
             raise CheckpointError(
                 f"{checkpoint.path}: was written by another version or for another model "
@@ -273,7 +294,9 @@ class Trainer:
         restore_optimizer(self.optimizer, checkpoint.tensors["optimizer"], state["optimizer"])
         for group, settings in zip(self.optimizer.param_groups, wanted, strict=True):
             group.update(settings)  # moments come from the checkpoint, settings from this training
-        self.gradients.pieces = state["pieces"]
+        for parameter, moments in self.optimizer.state.items():
+            moments.update({name: self.world.part(moment, parameter) for name, moment in moments.items()})
+        self.gradients.pieces = state["pieces"] if self.gradients.may_cut else 1
         if new_order:  # the epoch that was begun cannot be continued; the next one can begin
             self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
             self._save()

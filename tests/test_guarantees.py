@@ -1,0 +1,33 @@
+"""The tables of docs/guarantees.md name tests that exist, in both languages the same ones."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "docs" / "guarantees.md", ROOT / "docs" / "ko" / "guarantees.md"]
+ROW = re.compile(r"^\| (?!---|promise|약속)", re.MULTILINE)
+NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def named_tests(page: Path) -> list[tuple[str, str]]:
+    return NAMED.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=["en", "ko"])
+def test_every_promise_names_tests_that_exist(page: Path) -> None:
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if ROW.match(line)]
+    assert len(rows) > 20
+    assert all(NAMED.search(row) for row in rows)
+    for path, name in named_tests(page):
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        tests = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert name in tests, f"{path}::{name}"
+        marks = " ".join(ast.unparse(decorator) for decorator in tests[name].decorator_list)
+        assert "slow" not in marks, f"{path}::{name} is not part of the ordinary run"
+
+
+def test_both_languages_promise_the_same() -> None:
+    assert named_tests(PAGES[0]) == named_tests(PAGES[1])
