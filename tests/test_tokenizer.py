@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -78,6 +81,16 @@ def test_sampling_follows_its_seed(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode_sampled(CORPUS, 0.1, 1) == first
     assert first != other
     assert first != tokenizer.encode(CORPUS)
+
+
+def test_sampling_is_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """A training that goes on in another process draws what it would have drawn."""
+    (tmp_path / "model").write_bytes(tokenizer.to_bytes())
+    program = "import json, sys; from pathlib import Path; from jumok.tokenizer import Tokenizer; "
+    program += "print(Tokenizer.load(Path(sys.argv[1])).encode_sampled(json.load(sys.stdin), 0.1, 7))"
+    command = [sys.executable, "-c", program, str(tmp_path / "model")]
+    drawn = subprocess.run(command, input=json.dumps(CORPUS[:50]), capture_output=True, text=True, check=True).stdout
+    assert json.loads(drawn) == tokenizer.encode_sampled(CORPUS[:50], 0.1, 7)
 
 
 def test_many_texts_at_once_equal_one_by_one(tokenizer: Tokenizer) -> None:

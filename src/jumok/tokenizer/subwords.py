@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import math
+import random
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,8 @@ from jumok.tokenizer.layout import FIRST_BYTE, FIRST_PIECE, SPACE_MARK, SPECIAL_
 from jumok.tokenizer.vocabulary import learn_vocabulary
 
 SMALL_BATCH = 32  # below it, starting threads costs more than encoding
-
-_sampling_lock = threading.Lock()
+CUTS = 32  # ways to cut a word that sampling draws from
+KNOWN_WORDS = 1 << 16  # whose ways to be cut are remembered
 
 
 class Tokenizer:
@@ -23,6 +26,7 @@ class Tokenizer:
 
     def __init__(self, processor: Any) -> None:
         self._processor = processor
+        self._ways_to_cut = lru_cache(KNOWN_WORDS)(self._cut)
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int, *, seed: int = 0) -> Tokenizer:
@@ -77,16 +81,27 @@ class Tokenizer:
     def encode_sampled(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Like `encode`, but each text is cut into pieces at random; decodes to the same text.
 
-        A segmentation is drawn with probability ∝ P(segmentation)^alpha: 0.1 varies much, 1 little. Within a process
-        the result is a function of the arguments alone; SentencePiece 0.2.2 draws differently in every process.
+        A word is cut in one of its CUTS most probable ways, drawn with probability ∝ P(way)^alpha: 0.1 varies much, 1
+        little. The result is a function of the arguments alone. (SentencePiece's own sampling is not: it draws
+        differently in every process, whatever its seed. No piece goes beyond a word, so words can be drawn one by one.)
         """
         prepared, stand_ins = self._prepare(texts)
-        # SentencePiece keeps one random generator per thread and seeds it when the thread draws for the first time. The
-        # list form works in new threads; with exactly one of them, the seed decides everything within this process.
-        with _sampling_lock:
-            sentencepiece.set_random_generator_seed(seed & 0xFFFFFFFF)
-            encoded = self._processor.encode(prepared, num_threads=1, enable_sampling=True, alpha=alpha, nbest_size=-1)
+        draw = random.Random(seed)
+        encoded = []
+        for text in prepared:
+            words = [self._ways_to_cut(word, alpha) for word in text.split(" ")] if text else []
+            drawn = [draw.choices(ways, cum_weights=weights)[0] if weights else ways[0] for ways, weights in words]
+            encoded.append([piece for way in drawn for piece in way])
         return _restore_space_marks(encoded, stand_ins)
+
+    def _cut(self, word: str, alpha: float) -> tuple[list[list[int]], list[float]]:
+        """The ways to cut a word, and the sums of their weights up to each; none if there is but one way."""
+        if not word:  # between two spaces
+            return [[self._processor.piece_to_id(SPACE_MARK)]], []
+        ways = self._processor.nbest_encode(word, nbest_size=CUTS, out_type=int)
+        scores = [sum(map(self._processor.get_score, way)) for way in ways]
+        weights = accumulate(math.exp(alpha * (score - max(scores))) for score in scores)
+        return ways, list(weights) if len(ways) > 1 else []
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each sequence; `<pad>`, `<s>` and `</s>` give nothing, broken UTF-8 bytes give U+FFFD."""
