@@ -32,7 +32,7 @@ from jumok.recipes.ngram_fit import spelling_of
 from jumok.tokenizer import Tokenizer
 
 ENGINES = ("torch", "ctranslate2")
-ROUNDS, WRITTEN, VOCABULARY = 5, 100, 4000
+ROUNDS, WRITTEN, VOCABULARY = 5, 50, 4000
 REVIEWS = {"token": ("IMDB", 5.4, 100), "character": ("NSMC", 2.6, 1000)}  # unit of runs: log-normal length, texts
 
 
@@ -63,7 +63,7 @@ def language_model(size: str, tokenizer: Tokenizer, path: Path) -> list[str]:
     engines = {name: load_generator(path, name).engine for name in ENGINES}
     prompt = list(range(300, 310))
     draw = np.random.default_rng(0)
-    texts = [draw.integers(300, tokenizer.size, length).tolist() for length in draw.integers(100, 400, 64)]
+    texts = [draw.integers(300, tokenizer.size, length).tolist() for length in draw.integers(100, 400, 16)]
     rows = []
     for name, options in (
         ("greedy", {"temperature": 0.0}),
@@ -126,8 +126,9 @@ def main() -> None:
     lines = [
         "# CTranslate2 against PyTorch",
         "",
-        f"{threads} threads either way, median of {ROUNDS} rounds in turns: `python benchmarks/engines.py`.",
+        f"Threads either way: {threads}; median of {ROUNDS} rounds in turns: `python benchmarks/engines.py`.",
         describe_machine(),
+        f"Others kept {os.getloadavg()[0]:.1f} processors busy when it began: then only ratios count.",
         "",
         "| | PyTorch | CTranslate2 | faster by |",
         "|---|---|---|---|",
