@@ -8,6 +8,8 @@ import pytest
 from commands import SMALL, Jumok, sentences
 
 from jumok.data.demo_reviews import demo_reviews
+from jumok.recipes.classifier import _ClassifierTask
+from jumok.training.settings import Settings
 
 CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
 LM = [setting for setting in SMALL if "encoder_layers" not in setting]
@@ -84,6 +86,56 @@ def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, 
     assert np.mean(moved_by_top) > 2 * abs(np.mean(moved_by_others))
 
 
+def test_a_sorted_file_is_measured_in_all_its_parts(reviews: Path, tmp_path: Path) -> None:
+    """Half of the validation file is of one class, then comes the other: both must count."""
+    rows = (reviews / "test.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "sorted.tsv").write_text("".join(sorted(rows)), encoding="utf-8")
+    task = _ClassifierTask([reviews / "train.tsv"], [tmp_path / "sorted.tsv"])
+    task.prepare(tmp_path / "store", Settings(), expected=None, tokenizer=None)
+    labels = [example.label for example in task.measured(40)]
+    assert len(labels) == 40
+    assert abs(labels.count("positive") - 40 * sum(row.startswith("positive") for row in rows) / len(rows)) <= 1
+    assert len(task.measured(10_000)) == len(rows)
+
+
+def test_other_names_for_the_classes_are_refused(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.tsv"
+    text = (reviews / "train.tsv").read_text(encoding="utf-8")
+    data.write_text(text, encoding="utf-8")
+    assert jumok("train", "classifier", data, "-o", tmp_path / "run", "--steps=2", *CLASSIFIER).code == 0
+    data.write_text(text.replace("negative\t", "worse\t"), encoding="utf-8")
+    again = ["train", "classifier", data, "-o", tmp_path / "run", "--steps=3", *CLASSIFIER, "--continue-with-changes"]
+    refused = jumok(*again)
+    assert refused.code == 2
+    assert "worse" in refused.err
+    assert "negative" in refused.err
+
+
+def test_what_decided_is_shown_as_text(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    train_classifier(jumok, reviews, tmp_path / "run")
+    text = "The soup was 뷁 great, not great."
+    lines = jumok("classify", "-m", tmp_path / "run", "--explain=99", stdin=f"{text}\n\n   \n").out.split("\n")
+    assert [line.count("\t") for line in lines[:-1]] == [2, 2, 2]
+    answer = json.loads(jumok("classify", "-m", tmp_path / "run", "--explain=99", "--json", stdin=text).out)
+    assert sorted(word for word, _ in answer["words"]) == sorted(text.split())
+    assert jumok("classify", "-m", tmp_path / "run", "--explain=-2", stdin=text).code == 2
+
+
+def test_a_picture_of_no_kind_is_refused_before_the_work(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
+    train_classifier(jumok, reviews, tmp_path / "run")
+    refused = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--plot", tmp_path / "confusion.xyz")
+    assert refused.code == 2
+    assert "must end in .png, .svg or .pdf" in refused.err
+
+
+def test_many_classes_are_drawn_in_bounded_size(tmp_path: Path) -> None:
+    from jumok.cli.picture import draw_confusion
+
+    draw_confusion(np.eye(300, dtype=np.int64), [f"class {number}" for number in range(300)], tmp_path / "c.png")
+    header = (tmp_path / "c.png").read_bytes()[16:24]
+    assert max(int.from_bytes(header[:4]), int.from_bytes(header[4:])) < 6000  # pixels
+
+
 BAD_LABELS = {
     "one class": ("good\tx\ngood\ty\ngood\tz\n", 'every text has the label "good"'),
     "no labels": ("x\ny\n", "has one column"),
@@ -143,6 +195,12 @@ def test_a_language_model_is_trained_used_and_measured(jumok: Jumok, tmp_path: P
     assert measured["byte_perplexity"] == pytest.approx(2 ** measured["bits_per_byte"])
     written = jumok("generate", "-m", tmp_path / "run", "--prompt=The small", "--temperature=0").out
     assert written.startswith("The small ")
+    refused = jumok("generate", "-m", tmp_path / "run", "--prompt=The", "--temperature=1e-45")
+    assert (refused.code, refused.out) == (2, "")  # not even the prompt
+    (tmp_path / "bad.txt").write_bytes(b"The small dog.\n\xff\n\nThe house.\n")
+    measured = jumok("evaluate", "-m", tmp_path / "run", tmp_path / "bad.txt")
+    assert "left out:" in measured.out
+    assert "bad.txt:2" in measured.out
     assert json.loads(jumok("generate", "-m", tmp_path / "run", "--json", stdin="The").out)["prompt"] == "The"
     refused = jumok("translate", "-m", tmp_path / "run", stdin="x")
     assert refused.code == 2

@@ -21,7 +21,10 @@ def classify(
         bool, typer.Option("--probabilities", help="A column for the probability of every class.")
     ] = False,
     explain: Annotated[
-        int, typer.Option("--explain", metavar="N", help="Add a column: the N words that decided most, and which way.")
+        int,
+        typer.Option(
+            "--explain", metavar="N", min=0, help="Add a column: the N words that decided most, and which way."
+        ),
     ] = 0,
     engine: Engine = "auto",
     as_json: Json = False,
@@ -41,30 +44,33 @@ def classify(
             output.write("\t".join(["class", *classifier.classes]) + "\n")
         for chunk in chunks_as_they_come(lines_of(files or [])):
             for text, found in zip(chunk, classifier.classify(chunk), strict=True):
-                words = _deciding_words(classifier, text, explain) if explain else []
+                words = _deciding_words(classifier, text, explain) if explain else None
                 output.write(_line(text, found, words, probabilities=probabilities, as_json=as_json) + "\n")
             output.flush()
 
 
 def _deciding_words(classifier: TextClassifier, text: str, count: int) -> list[tuple[str, float]]:
     """Words, not pieces: what a word's pieces are worth is added up."""
-    words: list[tuple[str, float]] = []
-    for piece, worth in classifier.explain(text):
+    [ids] = classifier.tokenizer.encode([text])
+    words: list[tuple[list[int], float]] = []
+    for token, (piece, worth) in zip(ids, classifier.explain(text), strict=True):
         if piece.startswith("▁") or not words:
-            words.append((piece.removeprefix("▁"), worth))
+            words.append(([token], worth))
         else:
-            words[-1] = (words[-1][0] + piece, words[-1][1] + worth)
-    return sorted(words, key=lambda word: -abs(word[1]))[:count]
+            words[-1] = ([*words[-1][0], token], words[-1][1] + worth)
+    texts = classifier.tokenizer.decode([tokens for tokens, _ in words])
+    named = [(word.strip(), worth) for word, (_, worth) in zip(texts, words, strict=True) if word.strip()]
+    return sorted(named, key=lambda word: -abs(word[1]))[:count]
 
 
 def _line(
-    text: str, found: Classification, words: list[tuple[str, float]], *, probabilities: bool, as_json: bool
+    text: str, found: Classification, words: list[tuple[str, float]] | None, *, probabilities: bool, as_json: bool
 ) -> str:
     if as_json:
         values = {"text": text, "label": found.label, "probabilities": found.probabilities}
-        return json.dumps(values | ({"words": dict(words)} if words else {}), ensure_ascii=False)
+        return json.dumps(values | ({} if words is None else {"words": words}), ensure_ascii=False)
     shown = (
         [f"{value:.4f}" for value in found.probabilities.values()] if probabilities else [f"{found.probability:.4f}"]
     )
-    deciding = [" ".join(f"{word}({worth:+.2f})" for word, worth in words)] if words else []
+    deciding = [] if words is None else [" ".join(f"{word}({worth:+.2f})" for word, worth in words)]
     return "\t".join([found.label, *shown, *deciding])

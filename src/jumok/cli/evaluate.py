@@ -45,14 +45,14 @@ def evaluate(
     model (SRC is a text) perplexity per token and bits per byte.
     """
     from jumok.cli.reading import aligned_texts
-    from jumok.cli.writing import require_file
+    from jumok.cli.writing import require_file, require_picture
     from jumok.engines.loading import load
     from jumok.evaluation import corpus_scores
 
     if tokenize is not None:
         corpus_scores(["x"], ["x"], tokenize)  # a wrong option is found now, not after an hour
-    for path in (output, plot):
-        require_file(path)
+    require_file(output)
+    require_picture(plot)
     loaded = load(model)
     task = _task_of(loaded)
     given = {"--languages": languages, "--beam": beam, "--tokenize": tokenize, "--output": output, "--plot": plot}
@@ -191,7 +191,8 @@ def _evaluate_language_model(generator: TextGenerator, path: Path) -> tuple[list
     from jumok.data.passages import read_passages
     from jumok.evaluation import pair_scores, total_score
 
-    passages = [example.texts[0] for example in read_passages([path], Rejections())]
+    rejections = Rejections()
+    passages = [example.texts[0] for example in read_passages([path], rejections)]
     started = time.perf_counter()
     total = total_score(pair_scores(generator.score(passages)))
     seconds = time.perf_counter() - started
@@ -204,6 +205,7 @@ def _evaluate_language_model(generator: TextGenerator, path: Path) -> tuple[list
         "byte_perplexity": math.exp(-total.log_prob / size),
         "bits_per_byte": -total.log_prob / math.log(2) / size,
         "tokens_per_second": total.tokens / seconds,
+        "rejected": rejections.to_json(),
     }
     lines = [
         f"perplexity   {values['perplexity']:9.3f}  a token, {total.tokens:,} tokens",
@@ -211,4 +213,6 @@ def _evaluate_language_model(generator: TextGenerator, path: Path) -> tuple[list
         f"bits/byte    {values['bits_per_byte']:9.3f}",
         f"speed        {values['tokens_per_second']:9,.0f}  tokens a second",
     ]
+    if rejections.total:
+        lines += ["", "left out:", rejections.render()]
     return lines, values

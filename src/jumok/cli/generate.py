@@ -32,11 +32,10 @@ def generate(
 
     The text appears as it is written, the prompt first. It ends where the model ends it, or after --max-tokens.
     """
+    from jumok.cli.reading import lines_of
+    from jumok.engines.generation import GenerationOptions
     from jumok.engines.loading import load_generator
 
-    generator = load_generator(model, engine)
-    if prompt is None:
-        prompt = "" if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
     options: dict[str, Any] = {
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -45,6 +44,10 @@ def generate(
         "no_repeat_ngram": no_repeat_ngram,
         "seed": seed,
     }
+    GenerationOptions(**options)  # refuses what makes no sense before anything is read or printed
+    generator = load_generator(model, engine)
+    if prompt is None:
+        prompt = "" if sys.stdin.isatty() else "\n".join(lines_of([])).rstrip("\n")
     if as_json:
         print_json({"prompt": prompt, "text": generator.generate(prompt, **options)})
         return

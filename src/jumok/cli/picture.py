@@ -14,6 +14,7 @@ from matplotlib.ft2font import FT2Font
 from jumok.engines.engine import Matrix
 
 DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
+MOST_CELLS = 40  # in a row of a confusion matrix: above it, cells have no numbers, and some classes no name
 
 
 def draw_attention(weights: Matrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
@@ -55,14 +56,17 @@ def draw_confusion(table: npt.NDArray[np.int64], classes: Sequence[str], path: P
     shares = table / np.maximum(table.sum(1, keepdims=True), 1)
     fonts = [DEFAULT_FONT, *(_fonts_for("".join(classes)) or [])]
     with rc_context({"font.family": fonts}):
-        figure = Figure(figsize=(3 + 0.7 * len(classes), 2.5 + 0.6 * len(classes)), layout="constrained")
+        shown = min(len(classes), MOST_CELLS)
+        figure = Figure(figsize=(3 + 0.7 * shown, 2.5 + 0.6 * shown), layout="constrained")
         axes = figure.subplots()
         picture = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-        for row, column in np.ndindex(*table.shape):
+        for row, column in np.ndindex(*table.shape) if len(classes) <= MOST_CELLS else ():
             ink = "white" if shares[row, column] > 0.6 else "black"
             axes.text(column, row, f"{table[row, column]:,}", ha="center", va="center", color=ink)
-        axes.set_xticks(range(len(classes)), classes, rotation=45, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(classes)), classes)
+        named = range(0, len(classes), -(-len(classes) // MOST_CELLS))
+        names = [classes[number] for number in named]
+        axes.set_xticks(named, names, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(named, names)
         axes.set_xlabel("answer")
         axes.set_ylabel("true class")
         figure.colorbar(picture, ax=axes, label="share of the true class")

@@ -17,6 +17,9 @@ PAUSE = 0.02  # seconds without a new line after which a writer is not kept wait
 
 def lines_of(files: Sequence[Path]) -> Iterator[str]:
     """The lines of all files, one after the other; of standard input if there are none."""
+    for file in files:
+        if file != Path("-") and not file.exists():  # better now than after the work for those before it
+            raise InputError(f"{file}: no such file.")
     for file in files or [Path("-")]:
         yield from read_lines(file)
 

@@ -16,6 +16,8 @@ from jumok.errors import InputError, WriteError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+PICTURES = (".png", ".svg", ".pdf")
+
 
 @contextmanager
 def output_to(path: Path | None) -> Iterator[TextIO]:
@@ -48,6 +50,13 @@ def require_file(path: Path | None) -> None:
         raise InputError(f"{path}: cannot be written (it is a directory). Give the name of a file.")
     if not os.path.isdir(path.parent):
         raise InputError(f"{path}: cannot be written (there is no directory {path.parent}). Choose another place.")
+
+
+def require_picture(path: Path | None) -> None:
+    """The same for a picture, whose kind its name must tell."""
+    require_file(path)
+    if path is not None and path.suffix.lower() not in PICTURES:
+        raise InputError(f"{path}: the name of a picture must end in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}.")
 
 
 @contextmanager

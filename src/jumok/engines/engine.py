@@ -21,6 +21,7 @@ Matrix: TypeAlias = npt.NDArray[np.float32]
 
 LIMIT_STEP = 16  # source lengths up to the next multiple share a limit
 ROOM = 32  # tokens an output may have beyond its share of the source: a short word can need a long phrase
+COLDEST = 0.001  # the lowest temperature but 0
 SHORTEST_COUNTED = 8  # every row also carries a score for each word of the vocabulary, however short its source is
 
 
@@ -35,6 +36,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         _require_number(self, "temperature", 0, math.inf)
+        if 0 < self.temperature < COLDEST:  # what is divided by it would be beyond all numbers
+            raise ConfigError(f"temperature is {self.temperature}; it must be 0 (no chance) or at least {COLDEST}.")
         _require_whole(self, "top_k", 0)
         _require_number(self, "top_p", 0, 1)
         if self.top_p == 0:

@@ -58,6 +58,10 @@ class _ClassifierTask(CorpusTask):
         """The names of the classes, in the order of the scores, and how many texts each was learned from."""
         return {"classes": self.corpus.facts["classes"]}
 
+    def fixed(self) -> dict[str, Any]:
+        """The classes: their numbers are in the weights."""
+        return {"classes": self.corpus.classes}
+
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """An answer is one text, not one token: more tokens for an update, and more against learning them by heart."""
         if settings.preset == NOTEBOOK:
@@ -135,7 +139,7 @@ class _ClassifierTask(CorpusTask):
         return np.array([numbers[example.label] for example in examples])
 
     def validate(self, model: Classifier, examples: int) -> Validation:
-        some = self.corpus.valid[:examples]
+        some = self.measured(examples)
         answers = self._answers(some)
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in some])
         scores = class_scores(model, encoded, model.encoder_scores)

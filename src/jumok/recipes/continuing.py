@@ -38,6 +38,12 @@ def require_same_sizes(run: Path, before: ModelConfig, now: ModelConfig) -> None
     _require_no_changes(run, [f"model.{line}" for line in diff_settings(before.to_dict(), comparable.to_dict())])
 
 
+def require_same_meaning(run: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuses data that gives other names to what was learned."""
+    if before:  # a run of an older version does not say
+        _require_no_changes(run, diff_settings(before, now))
+
+
 def _require_no_changes(run: Path, changes: list[str]) -> None:
     if changes:
         raise CheckpointError(

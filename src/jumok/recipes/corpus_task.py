@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jumok.data.epochs import CorpusEpochs
+from jumok.data.held_out import Example
 from jumok.data.prepared import Corpus, Kind, open_corpus, prepare_corpus
 from jumok.engines.certificate import ParityError
 from jumok.errors import ConfigError
@@ -63,6 +64,16 @@ class CorpusTask(ABC):
         """How many examples there are to validate on."""
         return len(self.corpus.valid)
 
+    def measured(self, count: int) -> list[Example]:
+        """So many of the validation examples, from all parts of them alike: a file may be sorted."""
+        valid = self.corpus.valid
+        count = min(count, len(valid))
+        return [valid[i * len(valid) // count] for i in range(count)]
+
+    def fixed(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """None."""
         del settings
@@ -76,7 +87,7 @@ class CorpusTask(ABC):
         """Exports it to CTranslate2, certified on examples that were not learned from, unless that is done already."""
         if is_exported(model):
             return {}
-        probe = [example.texts for example in self.corpus.valid[:PROBES]]
+        probe = [example.texts for example in self.measured(PROBES)]
         try:
             _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train)
         except (ConfigError, ParityError, ModuleNotFoundError) as error:

@@ -22,6 +22,7 @@ from jumok.recipes.continuing import (
     kept_tokenizer,
     require_same,
     require_same_data_settings,
+    require_same_meaning,
     require_same_sizes,
 )
 from jumok.recipes.planning import Plan, filled, make_optimizer, new_model, validated_examples
@@ -102,6 +103,8 @@ class _Job:
         facts = self._prepare() if world.rank == 0 else {}
         fingerprint = world.from_first(facts.get("fingerprint"))
         self.facts = facts or task.reopen(run.store, fingerprint)
+        if self.before is not None:
+            require_same_meaning(run.path, self.before.get("fixed", {}), task.fixed())
         watch({"event": "corpus", **self.facts})
         unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
         self.settings = Settings.from_dict(self.before["settings"]) if self.before and unchanged else self._resolve()
@@ -190,6 +193,7 @@ class _Job:
             "inputs": list(self.task.inputs),
             "fingerprint": self.facts["fingerprint"],
             "keeps_vocabulary": self.keeps_vocabulary,
+            "fixed": dict(self.task.fixed()),
             "best_before": self.best_before,
         }
         if self.before is None or any(self.before.get(name) != value for name, value in record.items()):

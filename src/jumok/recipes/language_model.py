@@ -62,7 +62,7 @@ class _LanguageModelTask(CorpusTask):
         return loss
 
     def validate(self, model: LanguageModel, examples: int) -> Validation:
-        texts = [example.texts[0] for example in self.corpus.valid[:examples]]
+        texts = [example.texts[0] for example in self.measured(examples)]
         encoded = self.corpus.tokenizer.encode(texts)
         log_probs = [value for row in token_log_probs(model, encoded) for value in row]
         loss = -math.fsum(log_probs) / len(log_probs)

@@ -49,6 +49,9 @@ class Task(Protocol):
     def card(self) -> Mapping[str, Any]:
         """What the model's card says beside what it says of every model."""
 
+    def fixed(self) -> Mapping[str, Any]:
+        """What the data must not change while a model goes on learning from it; kept in run.json."""
+
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """What suits this task and its data better than what suits most; used where nothing was asked for."""
 

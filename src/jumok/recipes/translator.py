@@ -82,9 +82,7 @@ class _TranslatorTask(CorpusTask):
         return loss
 
     def validate(self, model: Translator, examples: int) -> Validation:
-        return translate_and_score(
-            model, self.corpus.tokenizer, [example.texts for example in self.corpus.valid[:examples]]
-        )
+        return translate_and_score(model, self.corpus.tokenizer, [example.texts for example in self.measured(examples)])
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:
