@@ -93,7 +93,9 @@ def main() -> None:
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--parts", nargs="+", choices=("training", "translation"), default=["training", "translation"])
     parser.add_argument("--sizes", nargs="+", choices=tuple(STEPS), default=list(STEPS))
+    parser.add_argument("--vocabulary", type=int, help=f"pieces; {VOCABULARY:,}, and {DEMO_VOCABULARY:,} of the built-in corpus")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, help="updates to measure at most; fewer for a quick look")
     parser.add_argument("--seconds", type=float, default=8, help="to measure for, after warming up")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     arguments = parser.parse_args()
@@ -103,12 +105,13 @@ def main() -> None:
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0)))))
     prepare_files(arguments)
     results = Results(PLACE / "results.json", settings_of(arguments, threads), fresh=arguments.fresh)
-    pythons = {name: results.get(f"environment/{name}", lambda name=name: environment(name)) for name in arguments.peers}
+    for name in arguments.peers:
+        results.get(f"environment/{name}", lambda name=name: environment(name))
+    arguments.peers = [name for name in arguments.peers if "failed" not in results.measured[f"environment/{name}"]]
     if "training" in arguments.parts:
         measure_training(arguments, results, threads)
     if "translation" in arguments.parts:
         measure_translation(arguments, results, threads)
-    del pythons
     write_page(HERE / "peers.md", results.kept)
 
 
@@ -118,9 +121,8 @@ def prepare_files(arguments: argparse.Namespace) -> None:
         corpus = PLACE / "corpus"
         write_demo_corpus(corpus)
         arguments.data = [corpus / "train.en", corpus / "train.ko"]
-        arguments.vocabulary = DEMO_VOCABULARY
-    else:
-        arguments.vocabulary = VOCABULARY
+        arguments.vocabulary = arguments.vocabulary or DEMO_VOCABULARY
+    arguments.vocabulary = arguments.vocabulary or VOCABULARY
     if arguments.run is None and "translation" in arguments.parts:
         arguments.run, arguments.file = PLACE / "run", PLACE / "corpus" / "test.en"
         command = [sys.executable, "-m", "jumok", "train", "translator", *map(str, arguments.data)]
@@ -197,7 +199,7 @@ def measure_training(arguments: argparse.Namespace, results: Results, threads: i
             "batch_sentences": round(BATCH_TOKENS / float(lengths.mean())),
             "threads": threads,
             "warm_up": warm_up,
-            "steps": steps,
+            "steps": arguments.steps or steps,
             "seconds": arguments.seconds,
         }
         for number, name in in_turns(names, arguments.rounds):

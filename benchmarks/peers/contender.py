@@ -2,7 +2,8 @@
 
 A contender's file names up to three functions and calls `run`:
 
-    train(job, clock)     the peer's real training; `clock.step(tokens)` is called where an update begins
+    train(job, clock)     the peer's real training: `clock.step(tokens)` is called where an update begins, or the answer
+                          is returned
     convert(job)          the weights of a Jumok model into the peer's format, below job["work"]
     load(job, beam)       a function from lines of text to lines of text
 
@@ -51,7 +52,7 @@ class Clock:
 
 def run(
     *,
-    train: Callable[[Job, Clock], None] | None = None,
+    train: Callable[[Job, Clock], dict[str, Any] | None] | None = None,
     convert: Callable[[Job], None] | None = None,
     load: Callable[[Job, int], Translate],
 ) -> None:
@@ -69,17 +70,19 @@ def run(
         answer = {"beams": {beam: timed_translation(job, load(job, beam)) for beam in job["beams"]}}
     else:  # first: from the command to one translated sentence
         answer = {"output": load(job, job["beams"][0])([job["line"]])[0]}
-    answer["memory"] = peak_memory()
+    answer.setdefault("memory", peak_memory())
     Path(job["result"]).write_text(json.dumps(answer), encoding="utf-8")
 
 
-def timed_training(job: Job, train: Callable[[Job, Clock], None]) -> dict[str, Any]:
+def timed_training(job: Job, train: Callable[[Job, Clock], dict[str, Any] | None]) -> dict[str, Any]:
     clock = Clock(job)
     try:
-        train(job, clock)
+        answer = train(job, clock)
     except Enough:
         return clock.answer
-    raise SystemExit(f"The training ended by itself after {clock.number} updates.")
+    if answer is None:
+        raise SystemExit(f"The training ended by itself after {clock.number} updates.")
+    return answer
 
 
 def timed_translation(job: Job, translate: Translate) -> dict[str, Any]:
@@ -116,6 +119,18 @@ def text_to_text(job: Job, translate: Callable[[list[list[str]]], list[list[str]
 
 def read_lines(path: str | Path) -> list[str]:
     return Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def write_few_pieces(job: Job, directory: Path) -> None:
+    """A small text in the pieces of the model to be converted: some peers make a model only by training one."""
+    pieces = pieces_of(job)
+    lines = read_lines(job["lines"])[:200]
+    text = "".join(" ".join(row) + "\n" for row in pieces.encode(lines, out_type=str))
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
+        (directory / name).write_text(text, encoding="utf-8")
+    vocabulary = "".join(f"{pieces.id_to_piece(number)}\n" for number in range(pieces.get_piece_size()))
+    (directory / "vocabulary.txt").write_text(vocabulary, encoding="utf-8")
 
 
 def longest_first(sentences: list[list[str]], size: int) -> list[list[int]]:

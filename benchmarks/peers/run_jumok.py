@@ -21,7 +21,9 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
         "tokenizer.size": job["model"]["vocabulary"],
         "batch.tokens": job["batch_tokens"],
         "log.every": 1,
+        "validate.every": 1_000_000,
         "validate.sentences": 1,
+        "checkpoint.every": 1_000_000,
     }
     command = [sys.executable, "-m", "jumok", "train", "translator", *job["data"], "-o", str(directory)]
     command += ["--preset", job["preset"], "--steps", str(job["warm_up"] + job["steps"])]
