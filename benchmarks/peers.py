@@ -1,4 +1,4 @@
-"""Jumok and its peers side by side: training, translation, first sentence, memory, size. Rewrites peers.md and peers.png.
+"""Jumok and its peers side by side: training, translation, first sentence, memory, size. Rewrites peers.md and .png.
 
     make bench-peers                                              # the built-in corpus, and a training on it
     python benchmarks/peers.py --data SOURCE TARGET --run RUN --file TEXT
@@ -93,7 +93,9 @@ def main() -> None:
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--parts", nargs="+", choices=("training", "translation"), default=["training", "translation"])
     parser.add_argument("--sizes", nargs="+", choices=tuple(STEPS), default=list(STEPS))
-    parser.add_argument("--vocabulary", type=int, help=f"pieces; {VOCABULARY:,}, and {DEMO_VOCABULARY:,} of the built-in corpus")
+    parser.add_argument(
+        "--vocabulary", type=int, help=f"pieces; {VOCABULARY:,}, and {DEMO_VOCABULARY:,} of the built-in corpus"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="updates to measure at most; fewer for a quick look")
     parser.add_argument("--seconds", type=float, default=8, help="to measure for, after warming up")
@@ -112,7 +114,7 @@ def main() -> None:
         measure_training(arguments, results, threads)
     if "translation" in arguments.parts:
         measure_translation(arguments, results, threads)
-    write_page(HERE / "peers.md", results.kept)
+    write_page(HERE / "peers.md", results.kept, PLACE / "translated" / "tokenizer.model")
 
 
 def prepare_files(arguments: argparse.Namespace) -> None:
@@ -149,7 +151,7 @@ def environment(name: str) -> Measure:
         python = interpreter(name, PLACE)
     except subprocess.CalledProcessError as error:
         raise PeerError(f"its environment cannot be made: {' '.join(error.cmd[-3:])} failed") from error
-    code = "import importlib.metadata as m, json; print(json.dumps({d.name.lower(): d.version for d in m.distributions()}))"
+    code = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
     versions = json.loads(subprocess.run([python, "-c", code], check=True, stdout=subprocess.PIPE).stdout)
     return {"versions": versions, "installed": installed_size(name, PLACE)}
 
@@ -169,17 +171,21 @@ def contend(name: str, task: str, job: Measure) -> Measure:
         except subprocess.TimeoutExpired as error:
             raise PeerError(f"{task}: took longer than {LONGEST_SECONDS} s") from error
     if not Path(job["result"]).exists():
-        last = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        raise PeerError(f"{task}: {last[-1][:200] if last else 'ended without a word'}")
+        raise PeerError(f"{task}: {last_error(log)}")
     answer: Measure = json.loads(Path(job["result"]).read_text(encoding="utf-8"))
     return answer
 
 
+def last_error(log: Path) -> str:
+    """The last line that speaks of an error, or the last one."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if "Error" in line]
+    return (errors or lines or ["it ended without a word"])[-1][:200]
+
+
 def in_turns(names: list[str], rounds: int) -> list[tuple[int, str]]:
     """Every contender once a round, each round beginning with another."""
-    return [
-        (number, names[(number + place) % len(names)]) for number in range(rounds) for place in range(len(names))
-    ]
+    return [(number, names[(number + place) % len(names)]) for number in range(rounds) for place in range(len(names))]
 
 
 def measure_training(arguments: argparse.Namespace, results: Results, threads: int) -> None:
@@ -223,8 +229,7 @@ def write_pieces(corpus: Corpus, directory: Path) -> Path:
 def measure_translation(arguments: argparse.Namespace, results: Results, threads: int) -> None:
     job = translation_job(arguments, threads)
     for name in arguments.peers:
-        if name not in OWN:
-            results.get(f"conversion/{name}", lambda name=name: convert(name, job))
+        results.get(f"conversion/{name}", lambda name=name: convert(name, job))
     names = [name for name in arguments.peers if "failed" not in results.measured.get(f"conversion/{name}", {})]
     for number, name in in_turns(names, arguments.rounds):
         results.get(f"translation/{name}/{number}", lambda name=name: contend(name, "translate", job))
@@ -249,6 +254,7 @@ def translation_job(arguments: argparse.Namespace, threads: int) -> Measure:
         "weights": str(copy / "weights.safetensors"),
         "tokenizer": str(copy / "tokenizer.model"),
         "model": json.loads((copy / "config.json").read_text(encoding="utf-8")),
+        "data": [str(path) for path in arguments.data],
         "lines": str(PLACE / "lines.txt"),
         "line": lines[0],
         "beams": BEAMS,
@@ -258,11 +264,13 @@ def translation_job(arguments: argparse.Namespace, threads: int) -> Measure:
 
 
 def convert(name: str, job: Measure) -> Measure:
-    """The peer's copy of the weights; its bytes on disk."""
-    model = PLACE / "work" / name / "model"
-    shutil.rmtree(model, ignore_errors=True)
-    model.mkdir(parents=True)
-    contend(name, "convert", job)
+    """The peer's copy of the weights; bytes on disk of what it translates with."""
+    exported = Path(job["bundle"], "ctranslate2")
+    model = {"jumok": exported.parent, "ctranslate2": exported}.get(name, PLACE / "work" / name / "model")
+    if name not in OWN:
+        shutil.rmtree(model, ignore_errors=True)
+        model.mkdir(parents=True)
+        contend(name, "convert", job)
     return {"disk": sum(path.stat().st_size for path in model.rglob("*") if path.is_file())}
 
 

@@ -1,4 +1,4 @@
-"""What the contenders have in common. It runs in each peer's own environment: sentencepiece, numpy and safetensors only.
+"""What the contenders have in common. Runs in each peer's own environment: sentencepiece, numpy and safetensors only.
 
 A contender's file names up to three functions and calls `run`:
 
@@ -12,6 +12,7 @@ A job is a JSON file written by benchmarks/peers.py, which reads the answer from
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import time
@@ -118,17 +119,22 @@ def text_to_text(job: Job, translate: Callable[[list[list[str]]], list[list[str]
 
 
 def read_lines(path: str | Path) -> list[str]:
-    return Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    data = Path(path).read_bytes()
+    return (gzip.decompress(data) if str(path).endswith(".gz") else data).decode().removesuffix("\n").split("\n")
 
 
-def write_few_pieces(job: Job, directory: Path) -> None:
-    """A small text in the pieces of the model to be converted: some peers make a model only by training one."""
+def write_pieces(job: Job, directory: Path, pairs: int) -> None:
+    """The first pairs of the corpus in the pieces of the model to be converted, and its vocabulary.
+
+    Some peers make a model only by training one.
+    """
     pieces = pieces_of(job)
-    lines = read_lines(job["lines"])[:200]
-    text = "".join(" ".join(row) + "\n" for row in pieces.encode(lines, out_type=str))
     directory.mkdir(parents=True, exist_ok=True)
-    for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
-        (directory / name).write_text(text, encoding="utf-8")
+    for path, side in zip(job["data"], ("src", "tgt"), strict=True):
+        lines = pieces.encode(read_lines(path)[:pairs], out_type=str)
+        for name in ("train", "valid"):
+            text = "".join(" ".join(line) + "\n" for line in lines)
+            (directory / f"{name}.{side}").write_text(text, encoding="utf-8")
     vocabulary = "".join(f"{pieces.id_to_piece(number)}\n" for number in range(pieces.get_piece_size()))
     (directory / "vocabulary.txt").write_text(vocabulary, encoding="utf-8")
 

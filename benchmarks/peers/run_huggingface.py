@@ -1,7 +1,7 @@
 """Hugging Face transformers: Seq2SeqTrainer and `generate`, both as its documentation shows.
 
-MarianMTModel is post-norm. A pre-norm model of the same sizes is PegasusForConditionalGeneration, which is the same code
-otherwise: fixed sinusoidal positions, tied embeddings, scaled by √d_model.
+MarianMTModel is post-norm. A pre-norm model of the same sizes is PegasusForConditionalGeneration, which is the same
+code otherwise: fixed sinusoidal positions, tied embeddings, scaled by √d_model.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints are older than this default of PyTorch's
 import torch
-from contender import Clock, Job, Translate, longest_first, renamed, run, split_weights, text_to_text, write_few_pieces
+from contender import Clock, Job, Translate, longest_first, renamed, run, split_weights, text_to_text, write_pieces
 
 SENTENCES = 64  # translated at a time
 NAMES = {
@@ -111,7 +111,7 @@ def convert(job: Job) -> None:
     from joeynmt.model import build_model
 
     directory = Path(job["work"], "model")
-    write_few_pieces(job, directory)
+    write_pieces(job, directory, 200)
     arguments = parse_global_args(configuration(job, directory, directory), mode="train")
     source, target, *_ = load_data(cfg=arguments.data, datasets=["train"])
     model = build_model(arguments.model, src_vocab=source, trg_vocab=target)

@@ -1,8 +1,9 @@
 """Marian through `pymarian`, whose wheel holds the whole of it: `marian train` and its translator.
 
 It is given pieces. Training has one worker a core, which is what its CPU threads are, and the batch is divided among
-them. Its decoder begins with a vector of zeros where Jumok's begins with the embedding of `<s>`, and
-the frequencies of its positions are others: with the same weights its translations are of the same kind, not the same.
+them. Its decoder begins with a vector of zeros where Jumok's begins with the embedding of `<s>`, and the frequencies of
+its positions are others: Jumok's weights are trained a little further before it translates with them, so that its
+translations are of the same kind and length.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from contender import (
     run,
     split_weights,
     text_to_text,
-    write_few_pieces,
+    write_pieces,
 )
 
 SENTENCES, POSITIONS = 64, 512
+UPDATES = 300  # after which the converted weights suit it
 LINE = re.compile(r"Up\. (\d+) .* Cost [\d.]+ \* ([\d,]+)")
 
 
@@ -51,7 +53,7 @@ def command(job: Job, directory: Path, text: Path) -> list[str]:
         *["--transformer-dropout", str(size["dropout"]), "--label-smoothing", "0.1", "--clip-norm", "1"],
         *["--optimizer", "adam", "--optimizer-params", "0.9", "0.98", "1e-09", "--learn-rate", "0.0001"],
         *["--cpu-threads", str(threads), "--sync-sgd", "--max-length", str(POSITIONS), "--shuffle-in-ram"],
-        *["--mini-batch-words", str(job.get("batch_tokens", 512) // threads), "--maxi-batch", "1000"],
+        *["--mini-batch-words", str(job.get("batch_tokens", 1024) // threads), "--maxi-batch", "1000"],
         *["--disp-freq", "1", "--save-freq", "1000000", "--seed", "1"],
         *(around if size["norm"] == "pre" else []),
     ]
@@ -87,9 +89,9 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
 
 
 def convert(job: Job) -> None:
-    """Trains a model of these sizes for one update and replaces its weights."""
+    """Trains a model of these sizes for one update, replaces its weights, and lets it learn how they are begun here."""
     text, directory = Path(job["work"], "text"), Path(job["work"], "model")
-    write_few_pieces(job, text)
+    write_pieces(job, text, 20_000)
     directory.mkdir(exist_ok=True)
     subprocess.run([*command(job, directory, text), "--after", "1u"], check=True)
     arrays = dict(np.load(directory / "model.npz"))
@@ -107,6 +109,10 @@ def convert(job: Job) -> None:
             theirs += "_pre"
         arrays[theirs] = in_order(name, value, order).reshape(arrays[theirs].shape)
     np.savez(directory / "model.npz", **arrays)
+    little = ["--after", f"{UPDATES}u", "--learn-rate", "0.0005", "--disp-freq", "50"]
+    subprocess.run([*command(job, directory, text), *little], check=True)
+    for path in directory.glob("model.npz.*"):
+        path.unlink()
 
 
 def marian_name(name: str) -> str:
@@ -115,7 +121,7 @@ def marian_name(name: str) -> str:
     if not layer:
         return f"{stack}_top_ln_{'scale' if kind == 'weight' else 'bias'}"
     number, block = layer
-    prefix = f"{stack}_l{int(number) + 1}_{ {'self': 'self', 'cross': 'context', 'ff': 'ffn'}[block]}"
+    prefix = f"{stack}_l{int(number) + 1}_{ {'self': 'self', 'cross': 'context', 'ff': 'ffn'}[block] }"
     if part == "norm":
         return f"{prefix}_{'ffn' if block == 'ff' else 'Wo'}_ln_{'scale' if kind == 'weight' else 'bias'}"
     ending = {"query": "q", "key": "k", "value": "v", "output": "o", "in": "1", "out": "2"}[part]
@@ -129,7 +135,7 @@ def in_order(name: str, value: Any, order: Any) -> Any:
         value = value[order]
     elif kind == "weight":
         value = value[:, order]
-    return value.T
+    return np.ascontiguousarray(value.T)
 
 
 def load(job: Job, beam: int) -> Translate:
@@ -140,7 +146,7 @@ def load(job: Job, beam: int) -> Translate:
     translator = Translator(
         f"--models {directory}/model.npz --vocabs {vocabulary} {vocabulary} --beam-size {beam} --normalize 1 "
         f"--cpu-threads {job['threads']} --mini-batch {SENTENCES} --maxi-batch 100 --maxi-batch-sort src "
-        f"--max-length {POSITIONS} --quiet --quiet-translation"
+        f"--max-length {POSITIONS} --quiet-translation"
     )
 
     def translate(sentences: list[list[str]]) -> list[list[str]]:

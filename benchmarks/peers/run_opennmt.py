@@ -25,7 +25,7 @@ from contender import (
     run,
     split_weights,
     text_to_text,
-    write_few_pieces,
+    write_pieces,
 )
 
 SENTENCES = 64  # translated at a time
@@ -124,7 +124,7 @@ def convert(job: Job) -> None:
     text, scratch, directory = (Path(job["work"], name) for name in ("text", "scratch", "model"))
     if job["model"]["norm"] != "pre":
         raise SystemExit("OpenNMT-py has no post-norm Transformer, and the model to translate with is one.")
-    write_few_pieces(job, text)
+    write_pieces(job, text, 200)
     run_training(job, scratch, text)
     [saved] = scratch.glob("model_step_*.pt")
     checkpoint = torch.load(saved, weights_only=False)
@@ -154,8 +154,10 @@ def load(job: Job, beam: int) -> Translate:
     from onmt.utils.parse import ArgumentParser
 
     options = _get_parser().parse_args(
-        ["-model", f"{job['work']}/model/model.pt", "-src", "none", "-beam_size", str(beam), "-gpu", "-1"]
-        + ["-batch_size", str(SENTENCES), "-length_penalty", "avg", "-max_length", "250"]
+        [
+            *["-model", f"{job['work']}/model/model.pt", "-src", "none", "-gpu", "-1", "-beam_size", str(beam)],
+            *["-batch_size", str(SENTENCES), "-length_penalty", "avg", "-max_length", "250"],
+        ]
     )
     ArgumentParser.validate_translate_opts(options)
     ArgumentParser._get_all_transform_translate(options)
