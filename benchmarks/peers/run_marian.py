@@ -32,11 +32,11 @@ from contender import (
 )
 
 SENTENCES, POSITIONS = 64, 512
-UPDATES = 300  # after which the converted weights suit it
+UPDATES = 100  # after which the converted weights suit it
 LINE = re.compile(r"Up\. (\d+) .* Cost [\d.]+ \* ([\d,]+)")
 
 
-def command(job: Job, directory: Path, text: Path) -> list[str]:
+def command(job: Job, directory: Path, text: Path, updates: int, rate: float = 1e-4) -> list[str]:
     size = job["model"]
     vocabulary = directory / "vocabulary.yml"
     pieces = ["</s>", "<unk>", *(piece for piece in read_lines(text / "vocabulary.txt")[4:])]
@@ -51,10 +51,10 @@ def command(job: Job, directory: Path, text: Path) -> list[str]:
         *["--enc-depth", str(size["encoder_layers"]), "--dec-depth", str(size["decoder_layers"])],
         *["--transformer-heads", str(size["heads"]), "--transformer-ffn-activation", size["activation"]],
         *["--transformer-dropout", str(size["dropout"]), "--label-smoothing", "0.1", "--clip-norm", "1"],
-        *["--optimizer", "adam", "--optimizer-params", "0.9", "0.98", "1e-09", "--learn-rate", "0.0001"],
+        *["--optimizer", "adam", "--optimizer-params", "0.9", "0.98", "1e-09", "--learn-rate", str(rate)],
         *["--cpu-threads", str(threads), "--sync-sgd", "--max-length", str(POSITIONS), "--shuffle-in-ram"],
         *["--mini-batch-words", str(job.get("batch_tokens", 1024) // threads), "--maxi-batch", "1000"],
-        *["--disp-freq", "1", "--save-freq", "1000000", "--seed", "1"],
+        *["--disp-freq", "1", "--save-freq", "1000000", "--seed", "1", "--after", f"{updates}u"],
         *(around if size["norm"] == "pre" else []),
     ]
 
@@ -64,10 +64,9 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
     directory = Path(job["work"], "train")
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    after = ["--after", f"{job['warm_up'] + job['steps']}u"]
     times, tokens, memory = [], [], 0.0
     process = subprocess.Popen(
-        [*command(job, directory, Path(job["text"])), *after], stdout=sys.stderr, stderr=subprocess.PIPE, text=True
+        command(job, directory, Path(job["text"]), job["warm_up"] + job["steps"]), stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     for line in process.stderr:
@@ -93,7 +92,7 @@ def convert(job: Job) -> None:
     text, directory = Path(job["work"], "text"), Path(job["work"], "model")
     write_pieces(job, text, 20_000)
     directory.mkdir(exist_ok=True)
-    subprocess.run([*command(job, directory, text), "--after", "1u"], check=True)
+    subprocess.run(command(job, directory, text, 1), check=True)
     arrays = dict(np.load(directory / "model.npz"))
     for path in directory.glob("model.npz*"):
         path.unlink()  # with the state of the optimizer
@@ -109,8 +108,7 @@ def convert(job: Job) -> None:
             theirs += "_pre"
         arrays[theirs] = in_order(name, value, order).reshape(arrays[theirs].shape)
     np.savez(directory / "model.npz", **arrays)
-    little = ["--after", f"{UPDATES}u", "--learn-rate", "0.0005", "--disp-freq", "50"]
-    subprocess.run([*command(job, directory, text), *little], check=True)
+    subprocess.run(command(job, directory, text, UPDATES, 5e-4), check=True)
     for path in directory.glob("model.npz.*"):
         path.unlink()
 
