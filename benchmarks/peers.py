@@ -124,6 +124,7 @@ def prepare_files(arguments: argparse.Namespace) -> None:
         write_demo_corpus(corpus)
         arguments.data = [corpus / "train.en", corpus / "train.ko"]
         arguments.vocabulary = arguments.vocabulary or DEMO_VOCABULARY
+    arguments.data = [path.resolve() for path in arguments.data]
     arguments.vocabulary = arguments.vocabulary or VOCABULARY
     if arguments.run is None and "translation" in arguments.parts:
         arguments.run, arguments.file = PLACE / "run", PLACE / "corpus" / "test.en"
