@@ -42,6 +42,7 @@ HERE = Path(__file__).parent
 PLACE = HERE.parent / ".peers"
 PEERS = ("jumok", "joeynmt", "opennmt", "marian", "huggingface", "ctranslate2")
 UNTRAINED = ("ctranslate2",)  # cannot train
+UNTRANSLATED = ("marian",)  # why: benchmarks/peers/run_marian.py
 STEPS = {"tiny": (3, 40), "base": (1, 4)}  # updates to warm up, updates measured at most
 BATCH_TOKENS, VOCABULARY, DEMO_VOCABULARY = 4_096, 8_000, 2_000
 BEAMS = (1, 5)
@@ -229,9 +230,10 @@ def write_pieces(corpus: Corpus, directory: Path) -> Path:
 
 def measure_translation(arguments: argparse.Namespace, results: Results, threads: int) -> None:
     job = translation_job(arguments, threads)
-    for name in arguments.peers:
+    names = [name for name in arguments.peers if name not in UNTRANSLATED]
+    for name in names:
         results.get(f"conversion/{name}", lambda name=name: convert(name, job))
-    names = [name for name in arguments.peers if "failed" not in results.measured.get(f"conversion/{name}", {})]
+    names = [name for name in names if "failed" not in results.measured[f"conversion/{name}"]]
     for number, name in in_turns(names, arguments.rounds):
         results.get(f"translation/{name}/{number}", lambda name=name: contend(name, "translate", job))
     for number, name in in_turns(names, COLD_STARTS):

@@ -72,6 +72,7 @@ def write_page(path: Path, kept: Measure, tokenizer: Path) -> None:
             parts += translation_table(beam, found, figures)
             bars[f"a file, beam {beam}, sentences/s"] = medians(found["file"])
         parts += start_table(figures)
+    parts += ["", "CTranslate2 cannot train. Marian only trains here; benchmarks/peers/run_marian.py says why."]
     if failures := figures.failures():
         parts += ["", "Failed:", "", *failures]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")

@@ -55,7 +55,7 @@ def run(
     *,
     train: Callable[[Job, Clock], dict[str, Any] | None] | None = None,
     convert: Callable[[Job], None] | None = None,
-    load: Callable[[Job, int], Translate],
+    load: Callable[[Job, int], Translate] | None = None,
 ) -> None:
     """Does what the command line asks for: `train JOB`, `convert JOB`, `translate JOB` or `first JOB`."""
     task, path = sys.argv[1:]
@@ -68,8 +68,10 @@ def run(
         assert convert is not None
         convert(job)
     elif task == "translate":
+        assert load is not None
         answer = {"beams": {beam: timed_translation(job, load(job, beam)) for beam in job["beams"]}}
     else:  # first: from the command to one translated sentence
+        assert load is not None
         answer = {"output": load(job, job["beams"][0])([job["line"]])[0]}
     answer.setdefault("memory", peak_memory())
     Path(job["result"]).write_text(json.dumps(answer), encoding="utf-8")
