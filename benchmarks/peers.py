@@ -43,7 +43,7 @@ PLACE = HERE.parent / ".peers"
 PEERS = ("jumok", "joeynmt", "opennmt", "marian", "huggingface", "ctranslate2")
 UNTRAINED = ("ctranslate2",)  # cannot train
 UNTRANSLATED = ("marian",)  # why: benchmarks/peers/run_marian.py
-STEPS = {"tiny": (3, 40), "base": (1, 4)}  # updates to warm up, updates measured at most
+STEPS = {"tiny": (3, 40), "base": (1, 2)}  # updates to warm up, updates measured at most
 BATCH_TOKENS, VOCABULARY, DEMO_VOCABULARY = 4_096, 8_000, 2_000
 BEAMS = (1, 5)
 LINES, COLD_STARTS, LONGEST_SECONDS = 5_000, 3, 600
@@ -97,13 +97,15 @@ def main() -> None:
     parser.add_argument(
         "--vocabulary", type=int, help=f"pieces; {VOCABULARY:,}, and {DEMO_VOCABULARY:,} of the built-in corpus"
     )
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="one fewer for base, which takes long")
     parser.add_argument("--steps", type=int, help="updates to measure at most; fewer for a quick look")
-    parser.add_argument("--seconds", type=float, default=8, help="to measure for, after warming up")
+    parser.add_argument("--seconds", type=float, default=5, help="to measure for, after warming up")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     arguments = parser.parse_args()
     if (arguments.run is None) != (arguments.file is None):
         parser.error("--run and --file belong together")
+    if arguments.data and arguments.run is None and "translation" in arguments.parts:
+        parser.error("with --data, a translation needs --run and --file; or give --parts training")
     PLACE.mkdir(exist_ok=True)
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0)))))
     prepare_files(arguments)
@@ -200,6 +202,7 @@ def measure_training(arguments: argparse.Namespace, results: Results, threads: i
         job = {
             "data": [str(path) for path in arguments.data],
             "text": str(text),
+            "store": str(PLACE / "store"),
             "tokenizer": str(PLACE / "store" / "tokenizer.model"),
             "preset": size,
             "model": preset(size, vocabulary=corpus.tokenizer.size).to_dict(),
@@ -210,7 +213,8 @@ def measure_training(arguments: argparse.Namespace, results: Results, threads: i
             "steps": arguments.steps or steps,
             "seconds": arguments.seconds,
         }
-        for number, name in in_turns(names, arguments.rounds):
+        rounds = arguments.rounds if size == "tiny" else max(1, arguments.rounds - 1)
+        for number, name in in_turns(names, rounds):
             results.get(f"training/{size}/{name}/{number}", lambda job=job, name=name: contend(name, "train", job))
 
 

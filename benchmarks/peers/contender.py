@@ -25,7 +25,7 @@ from machine import peak_memory
 
 Job = dict[str, Any]
 Translate = Callable[[list[str]], list[str]]
-FEWEST_STEPS, FEWEST_LINES, LINES_ALONE = 2, 64, 100
+FEWEST_STEPS, FEWEST_LINES, LINES_ALONE = 2, 64, 50
 
 
 class Enough(BaseException):

@@ -17,6 +17,7 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
 
     directory = Path(job["work"], "train")
     shutil.rmtree(directory, ignore_errors=True)
+    shutil.copytree(job["store"], directory / "store")  # of the same files, so that they are not prepared each time
     settings = {
         "tokenizer.size": job["model"]["vocabulary"],
         "batch.tokens": job["batch_tokens"],
