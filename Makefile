@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow soak lint bench clean
+.PHONY: demo test test-slow soak lint bench bench-peers clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -32,6 +32,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py
+
+# With files of your own: make bench-peers ARGUMENTS="--data SOURCE TARGET --run RUN --file TEXT"
+bench-peers: $(READY)
+	$(BIN)/python benchmarks/peers.py $(ARGUMENTS)
 
 clean:
 	rm -rf $(VENV)
