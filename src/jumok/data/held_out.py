@@ -75,10 +75,10 @@ class Reader:
                 seen.discard(-heapq.heappop(smallest))
         free = sorted(seen.difference(last.values()))
         if not free:
-            of_a_class, or_given = (" of a class", ", or texts to measure on with --valid") if len(last) > 1 else ("", "")
+            of_a_class = " of a class" if len(last) > 1 else ""
             raise InputError(
-                f"{self.paths[0]}: {total:,} usable example(s), all{of_a_class} with the same text: nothing to learn from "
-                f"and to measure on. Give at least two different texts{of_a_class}{or_given}."
+                f"{self.paths[0]}: {total:,} usable example(s), all{of_a_class} with the same text: nothing to learn "
+                f"from and to measure on. Give at least two different texts{of_a_class}, or others with --valid."
             )
         self.threshold = free[min(max(1, int(total * HELD_OUT_SHARE)), len(free)) - 1]
         self.last_of_a_class = {number for number in last.values() if number <= self.threshold}

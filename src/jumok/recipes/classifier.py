@@ -45,10 +45,10 @@ def train_classifier(
 
     Called again with the same arguments it goes on where it stopped. Further arguments: those of `recipes/request.py`.
     """
-    return train(_ClassifierTask(data, valid), Path(out), request)
+    return train(ClassifierTask(data, valid), Path(out), request)
 
 
-class _ClassifierTask(CorpusTask):
+class ClassifierTask(CorpusTask):
     """Texts with labels, cross-entropy, macro-F1."""
 
     name, kind, batches = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
@@ -93,7 +93,7 @@ class _ClassifierTask(CorpusTask):
     def _fit(self, model: Classifier) -> None:
         """Scores of runs as loud and as sure of themselves as they may be, judged by texts they were not fitted to."""
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
-        answers = self._answers(self.corpus.valid)
+        answers = self.answers(self.corpus.valid)
         said = np.zeros((len(encoded), len(self.corpus.classes)), np.float32)
         for part in model.ngrams:
             assert isinstance(part, NgramScores)
@@ -130,13 +130,14 @@ class _ClassifierTask(CorpusTask):
         weights = (counts.sum() / counts).sqrt()
         return weights * counts.sum() / (weights * counts).sum()  # their mean over the texts is 1
 
-    def _answers(self, examples: Sequence[Example]) -> Answers:
+    def answers(self, examples: Sequence[Example]) -> Answers:
+        """The numbers of their classes [B]."""
         numbers = {name: number for number, name in enumerate(self.corpus.classes)}
         return np.array([numbers[example.label] for example in examples])
 
     def validate(self, model: Classifier, examples: int) -> Validation:
-        some = self.corpus.valid[:examples]
-        answers = self._answers(some)
+        some = self.measured(examples)
+        answers = self.answers(some)
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in some])
         scores = class_scores(model, encoded, model.encoder_scores)
         if model.encoder_share is not None:  # the encoder has the say that these texts give it

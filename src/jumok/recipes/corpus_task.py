@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jumok.data.epochs import CorpusEpochs
+from jumok.data.held_out import Example
 from jumok.data.prepared import Corpus, Kind, open_corpus, prepare_corpus
 from jumok.engines.certificate import ParityError
 from jumok.errors import ConfigError
@@ -62,6 +63,12 @@ class CorpusTask(ABC):
     def valid_examples(self) -> int:
         """How many examples there are to validate on."""
         return len(self.corpus.valid)
+
+    def measured(self, count: int) -> list[Example]:
+        """So many of the examples to validate on, spread evenly over all of them."""
+        valid = self.corpus.valid
+        count = min(count, len(valid))
+        return [valid[i * len(valid) // count] for i in range(count)]
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """None."""
