@@ -8,7 +8,7 @@ import pytest
 from commands import SMALL, Jumok, sentences
 
 from jumok.data.demo_reviews import demo_reviews
-from jumok.recipes.classifier import _ClassifierTask
+from jumok.recipes.classifier import ClassifierTask
 from jumok.training.settings import Settings
 
 CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
@@ -90,7 +90,7 @@ def test_a_sorted_file_is_measured_in_all_its_parts(reviews: Path, tmp_path: Pat
     """Half of the validation file is of one class, then comes the other: both must count."""
     rows = (reviews / "test.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "sorted.tsv").write_text("".join(sorted(rows)), encoding="utf-8")
-    task = _ClassifierTask([reviews / "train.tsv"], [tmp_path / "sorted.tsv"])
+    task = ClassifierTask([reviews / "train.tsv"], [tmp_path / "sorted.tsv"])
     task.prepare(tmp_path / "store", Settings(), expected=None, tokenizer=None)
     labels = [example.label for example in task.measured(40)]
     assert len(labels) == 40

@@ -2,21 +2,22 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from jumok.data.corpora import Rejections
-from jumok.data.labelled import read_labelled
+from jumok.data.labelled import LOOKED_AT, read_labelled
 from jumok.data.passages import LONG_ENOUGH, read_passages
 from jumok.errors import InputError
 
 ROWS = [("good", "a fine film"), ("bad", "a dull film"), ("good", "so fresh"), ("bad", "so cold"), ("bad", "empty")]
 
 
-def read(*paths: Path) -> tuple[list[tuple[str, str]], Rejections]:
+def read(*paths: Path, known: Sequence[str] = ()) -> tuple[list[tuple[str, str]], Rejections]:
     rejections = Rejections()
-    return [(each.label, each.texts[0]) for each in read_labelled(paths, rejections)], rejections
+    return [(each.label, each.texts[0]) for each in read_labelled(paths, rejections, known)], rejections
 
 
 def test_tsv_with_the_label_first_or_last(tmp_path: Path) -> None:
@@ -40,6 +41,50 @@ def test_an_unknown_header_is_seen_and_counted(tmp_path: Path) -> None:
     assert "a header" in rejections.render()
 
 
+@pytest.mark.parametrize("header", ["label\ttweet", "stars\ttext"])
+def test_a_header_of_which_one_name_is_known_is_no_class_beside_a_rare_one(tmp_path: Path, header: str) -> None:
+    rows = [*ROWS, ("rare", "only one")]
+    lines = [header] + [f"{label}\t{text}" for label, text in rows]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found, rejections = read(tmp_path / "a.tsv")
+    assert found == rows
+    assert rejections.render() == f"1 × a header, by the look of it: {tmp_path}/a.tsv:1"
+
+
+def test_a_known_name_points_at_its_column(tmp_path: Path) -> None:
+    lines = ["split\tlabel\ttweet"] + [f"train\t{label}\t{text}" for label, text in ROWS]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == ROWS
+
+
+def test_a_text_that_is_a_column_s_name_is_a_text(tmp_path: Path) -> None:
+    rows = [("good", "review"), *ROWS]
+    (tmp_path / "a.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == rows
+
+
+def test_a_first_text_of_a_known_class_is_no_header(tmp_path: Path) -> None:
+    rows = [("great", "the only one"), *ROWS]
+    (tmp_path / "a.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
+    assert read(tmp_path / "a.tsv", known=["great", "good", "bad"])[0] == rows
+
+
+def test_a_first_text_whose_class_comes_again_much_later_is_no_header(tmp_path: Path) -> None:
+    rows = [("rare", "at first"), *ROWS * LOOKED_AT, ("rare", "at last"), *ROWS]
+    (tmp_path / "a.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
+    found, rejections = read(tmp_path / "a.tsv")
+    assert sorted(found) == sorted(rows)
+    assert not rejections.total
+
+
+def test_the_name_of_a_class_is_one_line_without_tabs(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('label,text\n"very\ngood",x\n"not\tgood ",y\nbad,z\n', encoding="utf-8")
+    assert read(tmp_path / "a.csv")[0] == [("very good", "x"), ("not good", "y"), ("bad", "z")]
+    (tmp_path / "data" / "so\tso").mkdir(parents=True)
+    (tmp_path / "data" / "so\tso" / "1.txt").write_text("text", encoding="utf-8")
+    assert read(tmp_path / "data")[0] == [("so so", "text")]
+
+
 def test_csv_with_quotes_commas_and_line_ends(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('label,text\ngood,"a fine, ""fresh""\nfilm"\nbad,dull\n', encoding="utf-8")
     assert read(tmp_path / "a.csv")[0] == [("good", 'a fine, "fresh"\nfilm'), ("bad", "dull")]
@@ -57,6 +102,21 @@ def test_jsonl_and_compression(tmp_path: Path) -> None:
 def test_numbers_and_truth_as_labels(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x", "label": 1}\n{"text": "y", "label": false}\n', encoding="utf-8")
     assert read(tmp_path / "a.jsonl")[0] == [("1", "x"), ("false", "y")]
+
+
+def test_a_label_that_cannot_be_one_is_called_what_it_is(tmp_path: Path) -> None:
+    labels = ["1.0", '["a"]', "null", '"a\\u0000"', '"\\ud800"', '" "', '"fine"']
+    lines = "".join(f'{{"text": "x", "label": {label}}}\n' for label in labels) + '{"label": "a"}\n'
+    (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8")
+    found, rejections = read(tmp_path / "a.jsonl")
+    assert found == [("fine", "x")]
+    assert rejections.counts == {
+        "a label that is neither words nor a whole number": 2,
+        "no label": 2,
+        "label: NUL character": 1,
+        "label: not valid UTF-8": 1,
+        "no text": 1,
+    }
 
 
 def test_a_directory_for_each_class(tmp_path: Path) -> None:

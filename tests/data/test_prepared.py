@@ -3,6 +3,7 @@ import io
 import os
 import random
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from jumok.data.corpora import UnequalLengthError
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.held_out import HELD_OUT_SHARE
+from jumok.data.labelled import TEXTS_WITH_LABELS
 from jumok.data.parallel import PAIRS
 from jumok.data.prepared import Corpus, open_corpus, prepare_corpus
 from jumok.errors import InputError, WriteError
@@ -223,3 +225,28 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("jumok.data.store.file_digest", forbidden)
     with pytest.raises(InputError, match=r"a\.src: cannot be read \(Permission denied\)"):
         prepare_corpus(PAIRS, tmp_path / "store", paths)
+
+
+def write_labelled(path: Path, rows: Sequence[tuple[str, str]]) -> Path:
+    path.write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_every_class_something_is_learned_and_something_is_measured(tmp_path: Path, seed: int) -> None:
+    rows = [("common", f"text number {n}") for n in range(7)] + [("rare", "the only one"), ("twice", "same words")]
+    file = write_labelled(tmp_path / "a.tsv", [*rows, ("twice", "same words")])
+    corpus = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file], seed=seed)
+    assert {"rare": 1, "twice": 2}.items() <= corpus.facts["classes"].items()
+    assert {example.label for example in corpus.valid} == {"common"}
+    assert len(corpus.train) + len(corpus.valid) == 10
+
+
+def test_classes_of_one_text_each_leave_nothing_to_measure_on(tmp_path: Path) -> None:
+    file = write_labelled(tmp_path / "a.tsv", [(f"class {n}", f"text {n}") for n in range(40)])
+    with pytest.raises(InputError, match="Give at least two different texts of a class, or others with --valid"):
+        prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file])
+    assert len(prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file], valid=[file]).classes) == 40
+    other = write_labelled(tmp_path / "other.tsv", [("unknown", "x"), ("unknown", "y")])
+    with pytest.raises(InputError, match=r"(?s)not among those learned.*Give others, or none"):
+        prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file], valid=[other])

@@ -138,15 +138,15 @@ def train_classifier_command(
         ),
         print_config=print_config,
     )
-    if baseline and not print_config:
-        _say_baseline(data, valid, settings.seed, as_json)
+    if baseline and not print_config and not is_follower():
+        _say_baseline(out, as_json)
 
 
-def _say_baseline(data: list[Path], valid: list[Path] | None, seed: int, as_json: bool) -> None:
+def _say_baseline(run: Path, as_json: bool) -> None:
     from jumok.cli.metrics import named_metrics
     from jumok.recipes.baseline import baseline_scores
 
-    scores = baseline_scores(list(data), valid, seed)
+    scores = baseline_scores(run)
     if as_json:
         print_json({"event": "baseline", **scores})
     else:

@@ -35,13 +35,14 @@ class Reader:
     ) -> None:
         self.read, self.paths, self.valid_paths, self.seed = read, paths, valid, seed
         self.threshold = -1
+        self.last_of_a_class: set[int] = set()  # below the threshold, and yet learned from
         if valid is None:
-            self.threshold = self._choose_threshold()
+            self._choose()
 
     def train(self, rejections: Rejections | None = None) -> Iterator[Example]:
         """What is learned from. What cannot be used is counted in `rejections`."""
         for example in self.read(self.paths, rejections if rejections is not None else Rejections()):
-            if self._hash(example) > self.threshold:
+            if not self._is_held_out(example):
                 yield example
 
     def valid(self, rejections: Rejections) -> Iterator[Example]:
@@ -49,28 +50,38 @@ class Reader:
         if self.valid_paths is not None:
             yield from self.read(self.valid_paths, rejections)
         else:
-            yield from (each for each in self.read(self.paths, Rejections()) if self._hash(each) <= self.threshold)
+            yield from filter(self._is_held_out, self.read(self.paths, Rejections()))
 
-    def _choose_threshold(self) -> int:
-        """The examples whose first texts have the smallest hashes are held out: repeated ones stay on one side."""
-        total, seen = 0, set[int]()
+    def _is_held_out(self, example: Example) -> bool:
+        number = self._hash(example)
+        return number <= self.threshold and number not in self.last_of_a_class
+
+    def _choose(self) -> None:
+        """The examples whose first texts have the smallest hashes are held out: repeated ones stay on one side.
+
+        Of every class, the one with the largest is learned from: a class of which nothing is learned would be lost.
+        """
+        total, seen, last = 0, set[int](), dict[str, int]()
         smallest: list[int] = []  # a heap of the negative hashes, the largest hash on top
         for example in self.read(self.paths, Rejections()):
             total += 1
             number = self._hash(example)
+            last[example.label] = max(number, last.get(example.label, 0))
             if number in seen or (len(smallest) == HELD_OUT_MOST and number > -smallest[0]):
                 continue
             seen.add(number)
             heapq.heappush(smallest, -number)
             if len(smallest) > HELD_OUT_MOST:
                 seen.discard(-heapq.heappop(smallest))
-        if len(seen) < 2:
+        free = sorted(seen.difference(last.values()))
+        if not free:
+            of_a_class = " of a class" if len(last) > 1 else ""
             raise InputError(
-                f"{self.paths[0]}: {total:,} usable example(s), all with the same text: nothing to learn from and to "
-                "measure on. Give at least two different texts."
+                f"{self.paths[0]}: {total:,} usable example(s), all{of_a_class} with the same text: nothing to learn "
+                f"from and to measure on. Give at least two different texts{of_a_class}, or others with --valid."
             )
-        wanted = min(max(1, int(total * HELD_OUT_SHARE)), len(seen) - 1, HELD_OUT_MOST)
-        return sorted(seen)[wanted - 1]
+        self.threshold = free[min(max(1, int(total * HELD_OUT_SHARE)), len(free)) - 1]
+        self.last_of_a_class = {number for number in last.values() if number <= self.threshold}
 
     def _hash(self, example: Example) -> int:
         key = self.seed.to_bytes(8, "little")

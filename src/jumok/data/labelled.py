@@ -17,6 +17,8 @@ from jumok.data.formats import TOO_FEW_COLUMNS, Row, json_value, lenient, table_
 from jumok.data.held_out import Example
 from jumok.data.lines import (
     EMPTY,
+    HAS_NUL,
+    NOT_UNICODE,
     Damage,
     Side,
     byte_chunks,
@@ -33,7 +35,6 @@ TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comm
 LARGEST_VOCABULARY = 4000  # runs of pieces tell more than rare pieces do
 LOOKED_AT = 200  # rows from which the label's column is guessed
 NO_LABEL = Damage("no label")
-NO_FIELDS = Damage('no "label" and "text"')
 HEADER = Damage("a header, by the look of it")
 MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
 TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
@@ -52,14 +53,14 @@ def read_labelled(
     found = False
     for name, number, label_side, text_side in chain.from_iterable(_records(path, known) for path in paths):
         where = f"{name}:{number}"
-        label, text = text_of(label_side), text_of(text_side)
+        label, text = _label_of(label_side), text_of(text_side)
         if isinstance(text, Damage):
             rejections.add("empty text" if text is EMPTY else text.reason, where)
-        elif isinstance(label, Damage) or not label.strip():
-            rejections.add(NO_LABEL.reason, where)
+        elif isinstance(label, Damage):
+            rejections.add(label.reason, where)
         else:
             found = True
-            yield Example((text,), where, label.strip())
+            yield Example((text,), where, label)
     if not found:
         why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there is nothing in it."
         raise InputError(f"{', '.join(map(display_name, paths))}: no text with a label; {why}")
@@ -73,6 +74,20 @@ TEXTS_WITH_LABELS = Kind(
     largest_vocabulary=LARGEST_VOCABULARY,
     labelled=True,
 )
+
+
+def _label_of(side: Side) -> str | Damage:
+    label = text_of(side)
+    if isinstance(label, str):
+        return _in_one_line(label)
+    if label in (NOT_UNICODE, HAS_NUL):
+        return Damage(f"label: {label.reason}")
+    return NO_LABEL if label is EMPTY else label
+
+
+def _in_one_line(label: str) -> str:
+    """White space as single spaces: the name of a class stands in lines and columns of what is written."""
+    return " ".join(label.split())
 
 
 def _records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
@@ -110,30 +125,38 @@ def _jsonl_records(path: str | Path) -> Iterator[Labelled]:
         if isinstance(value, Damage):
             yield name, number, value, value
         else:
-            yield name, number, _field(value, LABEL_NAMES), _field(value, TEXT_NAMES)
+            yield name, number, _field(value, "label", LABEL_NAMES), _field(value, "text", TEXT_NAMES)
 
 
-def _field(value: dict[str, Any], names: Sequence[str]) -> Side:
+def _field(value: dict[str, Any], what: str, names: Sequence[str]) -> Side:
     lowered = {str(key).lower(): content for key, content in value.items()}
-    for name in names:
-        content = lowered.get(name)
-        if isinstance(content, (str, int)) and not isinstance(content, bool):
-            return str(content)
+    found = [lowered[name] for name in names if lowered.get(name) is not None]
+    for content in found:
         if isinstance(content, bool):
             return str(content).lower()
-    return NO_FIELDS
+        if isinstance(content, (str, int)):
+            return str(content)
+    return Damage(f"a {what} that is neither words nor a whole number" if found else f"no {what}")
 
 
 def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
     name = display_name(path)
     rows = table_rows(path)
     first = list(islice(rows, LOOKED_AT))
-    label, text, has_header = _columns([row for _, row in first if not isinstance(row, Damage)], name, known)
-    if not has_header and _looks_like_header([_cells(row, label, text)[0] for row in first]):
-        yield name, 1, HEADER, HEADER
-        has_header = True
-    for row in chain(first[1:] if has_header else first, rows):
-        yield name, row[0], *_cells(row, label, text)
+    whole = [[_in_one_line(lenient(cell)) for cell in row] for _, row in first if not isinstance(row, Damage)]
+    label, text, named = _columns(whole, name, known)
+    held_back = None  # a row that may be a header, until its label comes again: then it is none
+    if whole and (named == 2 or _may_be_header(whole, label, text, known, named=named > 0)):
+        header = first.pop(next(place for place, (_, row) in enumerate(first) if not isinstance(row, Damage)))
+        held_back = None if named == 2 else header
+    for row in chain(first, rows):
+        cells = _cells(row, label, text)
+        if held_back and _label_of(cells[0]) == whole[0][label]:
+            yield name, held_back[0], *_cells(held_back, label, text)
+            held_back = None
+        yield name, row[0], *cells
+    if held_back:
+        yield name, held_back[0], HEADER, HEADER
 
 
 def _cells(row: Row, label: int, text: int) -> tuple[Side, Side]:
@@ -145,32 +168,43 @@ def _cells(row: Row, label: int, text: int) -> tuple[Side, Side]:
     return cells[label], cells[text]
 
 
-def _looks_like_header(labels: Sequence[Side]) -> bool:
-    """Whether the first row's label is nobody else's, while all the others come again."""
-    shown = [lenient(label).strip() for label in labels if not isinstance(label, Damage)]
-    counts = Counter(shown[1:])
-    return len(shown) > 4 and shown[0] not in counts and min(counts.values()) > 1
+def _may_be_header(
+    rows: Sequence[Sequence[str]], label: int, text: int, known: Collection[str], *, named: bool
+) -> bool:
+    """Whether the first row's label is nobody else's, and it names a column or all the other labels come again."""
+    labels = [row[label] for row in rows if len(row) > max(label, text)]
+    if len(rows[0]) <= max(label, text) or not labels[0] or labels[0] in known:
+        return False
+    counts = Counter(labels[1:])
+    return labels[0] not in counts and (named or (len(labels) > 4 and min(counts.values()) > 1))
 
 
-def _columns(
-    rows: Sequence[Sequence[bytes] | Sequence[str]], name: str, known: Collection[str]
-) -> tuple[int, int, bool]:
-    """The column of the label, that of the text, and whether the first row only names them."""
+def _columns(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) -> tuple[int, int, int]:
+    """The column of the label, that of the text, and how many of the two the first row names."""
     if not rows:
-        return 0, 1, False
-    header = [lenient(cell).strip().lower() for cell in rows[0]]
+        return 0, 1, 0
+    header = [cell.lower() for cell in rows[0]]
     labels = [header.index(each) for each in LABEL_NAMES if each in header]
     texts = [header.index(each) for each in TEXT_NAMES if each in header]
     if labels and texts:
-        return labels[0], texts[0], True
+        return labels[0], texts[0], 2
     width = max(map(len, rows))
     if width < 2:
         raise InputError(
             f"{name}: has one column. Give a label and a text in each line, with a tab between them (or a comma, in a "
             ".csv file)."
         )
-    cells = [[lenient(cell).strip() for cell in row] for row in rows if len(row) == width]
+    cells = [row for row in rows if len(row) == width]
+    # A name alone may be a label or a text itself; then it comes again.
+    labels, texts = (
+        [column for column in columns[:1] if sum(row[column] == rows[0][column] for row in cells) < 2]
+        for columns in (labels, texts)
+    )
     kinds = [len({row[column] for row in cells if row[column]}) or len(cells) for column in range(width)]
-    label = min(range(width), key=lambda column: (-sum(row[column] in known for row in cells), kinds[column], column))
+    label = min(
+        labels or (column for column in range(width) if column not in texts),
+        key=lambda column: (-sum(row[column] in known for row in cells), kinds[column], column),
+    )
     others = [column for column in range(width) if column != label]
-    return label, max(others, key=lambda column: sum(len(row[column]) for row in cells)), False
+    text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
+    return label, text, len(labels) + len(texts)

@@ -168,7 +168,10 @@ class _Preparation:
             raise InputError(f"{self.reader.paths[0]}: none of the {kind.name} can be used:\n{rejections.render()}")
         valid = list(self._judged(self.reader.valid(rejections), tokenizer))
         if not valid:
-            raise InputError(f"None of the {kind.name} to measure on can be used:\n{rejections.render()}")
+            raise InputError(
+                f"None of the {kind.name} to measure on can be used:\n{rejections.render()}\n"
+                f"Give others, or none: then some of the {kind.name} to learn from are held out to measure on."
+            )
         facts = {
             "fingerprint": fingerprint,
             "kind": kind.name,

@@ -177,6 +177,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "base": {"encoder_layers": 6, "decoder_layers": 6, "d_model": 512, "heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"encoder_layers": 6, "decoder_layers": 6, "d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
     # The one-layer film-review classifier: 32 wide, 2 heads, every token answers and the strongest answer counts.
+    # (Its W^O has a bias, 32 numbers that ours has not.)
     "imdb-notebook": {
         "task": "classifier",
         "encoder_layers": 1,

@@ -26,11 +26,13 @@ from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.ngram_fit import fit_ngram_scores, spelling_of, writes_syllables_or_words
 from jumok.recipes.request import PathLike, Request
+from jumok.tokenizer import Tokenizer
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
 NOTEBOOK = "imdb-notebook"  # the preset that is somebody else's model
+NOTEBOOK_VOCABULARY = preset_config(NOTEBOOK).vocabulary
 WINDOW = 256  # tokens that attend to each other
 NGRAM_SCORES = 1 << 22  # for all classes together
 TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 64, 1024, 16_384  # in a batch
@@ -45,14 +47,22 @@ def train_classifier(
 
     Called again with the same arguments it goes on where it stopped. Further arguments: those of `recipes/request.py`.
     """
-    return train(_ClassifierTask(data, valid), Path(out), request)
+    return train(ClassifierTask(data, valid), Path(out), request)
 
 
-class _ClassifierTask(CorpusTask):
+class ClassifierTask(CorpusTask):
     """Texts with labels, cross-entropy, macro-F1."""
 
     name, kind, batches = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
     _fitted: nn.ModuleList | None = None  # the scores of runs, the same for every model of this training
+
+    def prepare(
+        self, store: Path, settings: Settings, *, expected: str | None, tokenizer: Tokenizer | None
+    ) -> dict[str, Any]:
+        """See `Task`. The notebook's model has the notebook's vocabulary, not what suits a classifier best."""
+        if settings.preset == NOTEBOOK and not settings.has("tokenizer.size"):
+            settings = settings.changed({"tokenizer.size": NOTEBOOK_VOCABULARY})
+        return super().prepare(store, settings, expected=expected, tokenizer=tokenizer)
 
     def card(self) -> dict[str, Any]:
         """The names of the classes, in the order of the scores, and how many texts each was learned from."""
@@ -65,7 +75,10 @@ class _ClassifierTask(CorpusTask):
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """An answer is one text, not one token: more tokens for an update, and more against learning them by heart."""
         if settings.preset == NOTEBOOK:
-            return ()
+            return (
+                Choice("tokenizer.size", NOTEBOOK_VOCABULARY, "the notebook's, where the texts have so many pieces"),
+                Choice("loss.smoothing", 0.0, "the notebook's loss is plain cross-entropy"),
+            )
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
         unit = "both" if writes_syllables_or_words(self.corpus.tokenizer) else "token"
@@ -97,7 +110,7 @@ class _ClassifierTask(CorpusTask):
     def _fit(self, model: Classifier) -> None:
         """Scores of runs as loud and as sure of themselves as they may be, judged by texts they were not fitted to."""
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
-        answers = self._answers(self.corpus.valid)
+        answers = self.answers(self.corpus.valid)
         said = np.zeros((len(encoded), len(self.corpus.classes)), np.float32)
         for part in model.ngrams:
             assert isinstance(part, NgramScores)
@@ -114,7 +127,7 @@ class _ClassifierTask(CorpusTask):
 
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
         """Cross-entropy of what the encoder says."""
-        weights = self._class_weights()
+        weights = None if settings.preset == NOTEBOOK else self._class_weights()
 
         def loss(batch: LabelledBatch) -> Tensor:
             scores = model.encoder_scores(torch.from_numpy(batch.text))
@@ -134,13 +147,14 @@ class _ClassifierTask(CorpusTask):
         weights = (counts.sum() / counts).sqrt()
         return weights * counts.sum() / (weights * counts).sum()  # their mean over the texts is 1
 
-    def _answers(self, examples: Sequence[Example]) -> Answers:
+    def answers(self, examples: Sequence[Example]) -> Answers:
+        """The numbers of their classes [B]."""
         numbers = {name: number for number, name in enumerate(self.corpus.classes)}
         return np.array([numbers[example.label] for example in examples])
 
     def validate(self, model: Classifier, examples: int) -> Validation:
         some = self.measured(examples)
-        answers = self._answers(some)
+        answers = self.answers(some)
         encoded = self.corpus.tokenizer.encode([example.texts[0] for example in some])
         scores = class_scores(model, encoded, model.encoder_scores)
         if model.encoder_share is not None:  # the encoder has the say that these texts give it

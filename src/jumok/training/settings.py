@@ -129,22 +129,26 @@ class Settings(_Section):
         return self.model_dump(by_alias=True)
 
     def has(self, name: str) -> bool:
-        """Whether a setting, given by its dotted name, has a value, so that `auto` need not choose one."""
-        value: Any = self.to_dict()
+        """Whether a setting, given by its dotted name, was given a value, so that nothing else may be chosen."""
+        value: Any = self._given()
         for part in name.split("."):
-            value = value.get(part)
-        return value is not None
+            value = value.get(part, {})
+        return value not in (None, {})
+
+    def _given(self) -> dict[str, Any]:
+        """Nested values without those that are what they are by default."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
 
     def changed(self, dotted: Mapping[str, Any]) -> Self:
         """A copy with some settings changed, given by dotted name."""
-        values = self.to_dict()
+        values = self._given()
         for name, value in dotted.items():
-            section = values
+            section, known = values, self.to_dict()
             *path, last = name.split(".")
             for part in path:
-                if not isinstance(section.setdefault(part, {}), dict):
+                known, section = known.get(part, {}), section.setdefault(part, {})
+                if not (isinstance(known, dict) and isinstance(section, dict)):
                     raise ConfigError(f'Unknown setting "{name}": "{part}" has no parts.')
-                section = section[part]
             section[last] = value
         return self.from_dict(values)
 
