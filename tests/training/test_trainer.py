@@ -280,3 +280,40 @@ def test_a_score_that_no_checkpoint_knows_of_must_be_beaten(tmp_path: Path) -> N
     assert longer.go() is not None
     assert longer.published == {}
     assert longer.trainer.progress.best_score == 1.0
+
+
+def test_weights_that_diverged_are_noticed_before_they_are_validated(tmp_path: Path) -> None:
+    def spoil_after_18(model: ToyModel, batch: ToyBatch) -> Tensor:
+        loss = squared_error(model, batch)
+        return loss * math.nan if toy.trainer.progress.step >= 18 and not model.training else loss
+
+    toy = Toy(tmp_path / "run", loss_of=spoil_after_18)
+    with pytest.raises(TrainingError, match=r"After step 18 the loss is nan.*the weights have diverged") as error:
+        toy.go()
+    assert error.value.exit_code == 4
+    checkpoint = load_latest(tmp_path / "run" / "checkpoints", lambda path, reason: None)
+    assert checkpoint is not None
+    assert checkpoint.step == 15
+    assert 18 not in toy.published
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "now"),
+    [
+        ("threads", "torch.get_num_threads", 77),
+        ("processor", "platform.machine", "abacus"),
+        ("numpy", "jumok.training.circumstances.version", "0.0"),
+        ("sentencepiece", "jumok.training.circumstances.version", "0.0"),
+        ("jumok", "jumok.training.circumstances.version", "0.0"),
+    ],
+)
+def test_what_the_last_bits_depend_on_is_reported_when_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, where: str, now: Any
+) -> None:
+    Toy(tmp_path / "run", stop_after=8).go()
+    monkeypatch.setattr(where, lambda *_: now)
+    again = Toy(tmp_path / "run")
+    again.go()
+    [resumed] = [event for event in again.events if event["event"] == "resumed"]
+    assert what in resumed["changed"]
+    assert str(now) in str(resumed["changed"][what][1])

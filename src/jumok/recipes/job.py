@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from jumok.recipes.planning import Plan, filled, make_optimizer, new_model, vali
 from jumok.recipes.request import Request, Watch, asked_settings
 from jumok.recipes.task import Task
 from jumok.training.auto import forecast
+from jumok.training.circumstances import versions
 from jumok.training.distributed import RESTART_COUNT, World, join_world
 from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
@@ -197,7 +197,7 @@ class _Job:
             "best_before": self.best_before,
         }
         if self.before is None or any(self.before.get(name) != value for name, value in record.items()):
-            self.run.write({**record, "versions": _versions()})
+            self.run.write({**record, "versions": versions()})
 
     def _publish(self, validation: Validation, step: int) -> None:
         """The best weights so far as a bundle that anybody can use while the training goes on."""
@@ -212,7 +212,7 @@ class _Job:
             "metrics": {name: value for name, value in validation.metrics.items() if name != "samples"},
             "parameters": count_parameters(self.shown),
             **self.task.card(),
-            "versions": _versions(),
+            "versions": versions(),
         }
         tokenizer = self.task.tokenizer.to_bytes()
         save_bundle(self.run.model, config=config.to_dict(), weights=weights, tokenizer=tokenizer, card=card)
@@ -222,7 +222,3 @@ def _schedule(settings: Settings) -> Schedule:
     chosen = settings.schedule
     peak, total = filled(settings.optimizer.lr), filled(settings.stop.steps)
     return make_schedule(filled(chosen.name), peak=peak, warmup=filled(chosen.warmup), total=total)
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("jumok", "torch", "sentencepiece", "numpy")}

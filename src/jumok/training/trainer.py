@@ -20,6 +20,7 @@ from jumok.errors import CheckpointError, TrainingError
 from jumok.seeds import derive_seed
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import flatten_optimizer, load_latest, restore_optimizer
+from jumok.training.circumstances import circumstances
 from jumok.training.distributed import ALONE, World
 from jumok.training.gradients import Gradients
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
@@ -205,10 +206,25 @@ class Trainer:
     def _measure(self) -> Validation:
         self.shown.eval()
         try:
+            self._require_sense()
             with torch.inference_mode():
                 return self.validate()
         finally:
             self.shown.train()
+
+    def _require_sense(self) -> None:
+        """Weights may have diverged since the last loss was computed; a validation would not know what to say."""
+        if self.world.sharded:
+            return  # all processes would be needed, and only the first one is here
+        batch = next(self.epochs.batches(self.progress.epoch, [0]))
+        part, *_ = batch.halves() or (batch,)  # it may be that no whole one fits into memory
+        with torch.no_grad():
+            loss = float(self.gradients.loss(part))
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"After step {self.progress.step} the loss is {loss / part.tokens}: the weights have diverged. Try a "
+                "smaller optimizer.lr; the last checkpoint and the best model are intact."
+            )
 
     def _finish(self) -> None:
         """Averages checkpoints, publishes the average if it is better than the best of them, and says goodbye."""
@@ -306,8 +322,7 @@ class Trainer:
         self.watch({"event": "resumed", "step": checkpoint.step, "changed": changed})
 
     def _circumstances(self) -> dict[str, Any]:
-        """What the last bits of a result depend on."""
-        return {"torch": torch.__version__, "threads": torch.get_num_threads(), "processes": self.world.size}
+        return circumstances(self.parameters[0], self.world.size)
 
     def _rejected(self, path: Path, reason: str) -> None:
         self.watch({"event": "rejected", "path": str(path), "reason": reason})
