@@ -307,6 +307,21 @@ def test_the_log_is_on_the_disk_before_the_checkpoint_that_relies_on_it(tmp_path
     assert fs.operations.index(("sync", LOG)) < fs.operations.index(("rename", "step-00000001"))
     fs.lose_power()
     assert read_log(tmp_path / "run") == entries(1)
+    assert names(tmp_path / "run" / "checkpoints") == {"step-00000001"}
+
+
+def test_a_log_cut_off_without_a_sync_is_cut_off_again_after_a_power_failure(tmp_path: Path) -> None:
+    train(tmp_path, FaultyFiles(), 1)
+    fs = FaultyFiles()
+    with open_run(tmp_path) as run:
+        run.append_log(entries(2)[0])
+    with open_run(tmp_path, fs=fs) as run:
+        run.keep_log_until(1)
+        assert read_log(tmp_path) == entries(1)
+        fs.lose_power()
+    assert read_log(tmp_path) == entries(1, 2)
+    train(tmp_path, FaultyFiles(), 2)
+    assert read_log(tmp_path) == entries(1, 2)
 
 
 def test_a_fresh_start_keeps_only_the_store(tmp_path: Path) -> None:
