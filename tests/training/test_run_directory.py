@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -111,6 +112,31 @@ def test_a_directory_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir()
     with pytest.raises(CheckpointError, match=r"cannot be written in \(Is a directory\)"):
         open_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", [LOCK, LOG])
+@pytest.mark.parametrize("content", [b"mine", None])
+def test_nothing_is_written_through_a_link(tmp_path: Path, name: str, content: bytes | None) -> None:
+    """Neither is the file it leads to destroyed, nor one made there."""
+    target = tmp_path / "target"
+    if content is not None:
+        target.write_bytes(content)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(target)
+    with pytest.raises(CheckpointError, match=f"run/{re.escape(name)}: is a symbolic link, which is never followed"):
+        open_run(tmp_path / "run")
+    assert (target.read_bytes() if target.exists() else None) == content
+
+
+def test_a_disk_too_full_for_the_lock_is_called_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(WriteError, match=r"\.lock: cannot be written \(No space left on device\).*Free some space"):
+            open_run(tmp_path)
+    open_run(tmp_path).close()  # the refused one holds no lock
 
 
 HOLDER = """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.errors import CheckpointError
-from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded
+from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, regular_size
 
 RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
 
@@ -76,7 +76,7 @@ def _shown(value: object) -> str:
 
 def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
     """Line number, offset of the line's end, and the entry, None if the line is torn or damaged."""
-    if not path.exists():
+    if not _log_size(path):
         return
     offset = 0
     with open(path, "rb") as file:
@@ -91,11 +91,20 @@ def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
 
 def end_of_last_line(path: Path) -> int | None:
     """Where the torn last line of a log begins; None if it is whole. No line is longer than the longest JSON."""
-    if not path.exists():
+    size = _log_size(path)
+    if not size:
         return None
-    size = path.stat().st_size
     with open(path, "rb") as file:
         file.seek(max(0, size - MAX_JSON_BYTES))
         tail = file.read()
     torn = len(tail) - (tail.rfind(b"\n") + 1)
     return size - torn if torn else None
+
+
+def _log_size(path: Path) -> int:
+    """0 if there is no log. A link is refused, since lines will be added and cut off: it could lead to any file."""
+    try:
+        return regular_size(path) if os.path.lexists(path) else 0
+    except UnreadableError as error:
+        advice = error.advice or "Move it away to begin a new log."
+        raise CheckpointError(f"{error.problem} {advice}") from error
