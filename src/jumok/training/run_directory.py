@@ -116,12 +116,12 @@ class RunDirectory:
         """
         end = saved = first_dropped = size = 0
         for number, size, entry in scan_log(self._log):
-            if entry is None or step is None or entry.get("step", 0) > step:
+            if entry is None or step is None or entry["step"] > step:
                 first_dropped = first_dropped or number
             elif first_dropped and not saved:
                 advice = "Repair the line, or move the file away to begin a new log."
                 raise CheckpointError(f"{self._log}:{first_dropped}: is damaged or out of order. {advice}")
-            elif entry.get("event") == "checkpoint" and entry.get("step") == step:
+            elif entry["event"] == "checkpoint" and entry["step"] == step:
                 saved = size
             else:
                 end = size
