@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import FileIO
@@ -16,9 +17,12 @@ class Crash(BaseException):
     """The process is gone. Not an Exception: no code that tidies up after errors may run."""
 
 
+_CONTENT = ("content", "truncate")  # secured by syncing the file; names are secured by syncing their directory
+
+
 @dataclass
 class _Unsynced:
-    """A change that a power failure undoes: new content of a file, a created name, or a rename."""
+    """A change that a power failure undoes: content added to a file or cut off, a created name, or a rename."""
 
     kind: str
     path: Path
@@ -73,13 +77,19 @@ class FaultyFiles(FileSystem):
         self._moment()
 
     def truncate(self, path: Path, size: int) -> None:
-        self._perform("truncate", path, lambda: super(FaultyFiles, self).truncate(path, size))
+        before = path.read_bytes()
+
+        def shorten() -> None:
+            super(FaultyFiles, self).truncate(path, size)
+            self._unsynced.append(_Unsynced("truncate", path, replaced=before))
+
+        self._perform("truncate", path, shorten)
 
     def sync(self, file: FileIO) -> None:
         path = Path(str(file.name))
 
         def secure() -> None:
-            self._unsynced = [u for u in self._unsynced if u.kind != "content" or u.path != path]
+            self._unsynced = [u for u in self._unsynced if u.kind not in _CONTENT or u.path != path]
 
         self._perform("sync", path, secure)
 
@@ -94,12 +104,16 @@ class FaultyFiles(FileSystem):
 
     def sync_directory(self, path: Path) -> None:
         def secure() -> None:
-            self._unsynced = [u for u in self._unsynced if u.kind == "content" or u.path.parent != path]
+            self._unsynced = [u for u in self._unsynced if u.kind in _CONTENT or u.path.parent != path]
 
         self._perform("sync_directory", path, secure)
 
     def make_directory(self, path: Path) -> None:
-        self._perform("make_directory", path, lambda: super(FaultyFiles, self).make_directory(path))
+        def make() -> None:
+            super(FaultyFiles, self).make_directory(path)
+            self._unsynced.append(_Unsynced("make_directory", path))
+
+        self._perform("make_directory", path, make)
 
     def remove(self, path: Path) -> None:
         self._moment()
@@ -141,6 +155,11 @@ class FaultyFiles(FileSystem):
             if change.kind == "content":
                 added = change.path.stat().st_size - change.size_before
                 os.truncate(change.path, change.size_before + added // 2)
+            elif change.kind == "truncate":
+                assert change.replaced is not None
+                change.path.write_bytes(change.replaced)
+            elif change.kind == "make_directory":
+                shutil.rmtree(change.path)  # nothing in it can be found any more, synced or not
             elif change.kind == "create":
                 change.path.unlink()
             elif change.source is not None:

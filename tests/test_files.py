@@ -96,7 +96,9 @@ def test_what_was_written_is_not_lost_with_the_power_afterwards(tmp_path: Path) 
     write(tmp_path / "d", fs)
     (tmp_path / "f").write_bytes(b"old")
     replace_file_durably(fs, tmp_path / "f", b"new")
+    make_directory_durably(fs, tmp_path / "deep" / "deeper")
     fs.lose_power()
+    assert (tmp_path / "deep" / "deeper").is_dir()
     assert contents(tmp_path / "d") == FILES
     assert (tmp_path / "f").read_bytes() == b"new"
 

@@ -211,7 +211,7 @@ def test_a_full_disk_is_explained_and_leaves_nothing_half_made(tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("jumok.data.store._write", full)
+    monkeypatch.setattr("jumok.data.store._SummedFile.write", full)
     with pytest.raises(WriteError, match=r"train: cannot be written \(No space left on device\).*bytes are free"):
         prepare_corpus(PAIRS, tmp_path / "store", write_corpus(tmp_path, 40))
     assert not list((tmp_path / "store").glob("*train*"))

@@ -81,6 +81,13 @@ def test_damage_is_seen(directory: Path, name: str, damage: str) -> None:
     assert TokenStore.open(directory, "a") is None
 
 
+@pytest.mark.parametrize("name", ["source.ids", "source.lengths", "target.ids", "target.lengths"])
+def test_damage_that_keeps_every_size_is_seen(directory: Path, name: str) -> None:
+    numbers = np.fromfile(directory / name, np.int32)
+    (numbers ^ 1 if name.endswith("ids") else numbers[::-1]).tofile(directory / name)  # the sum of lengths is the same
+    assert TokenStore.open(directory, "a") is None
+
+
 def test_a_build_that_fails_leaves_the_old_store_and_nothing_else(directory: Path) -> None:
     def failing() -> object:
         yield EXAMPLES[0]
@@ -108,4 +115,4 @@ def test_the_index_says_what_is_inside(directory: Path) -> None:
     index = json.loads((directory / INDEX).read_text())
     assert index["columns"] == list(COLUMNS)
     assert index["examples"] == len(EXAMPLES)
-    assert index["sizes"]["source.ids"] == 4 * sum(len(source) for source, _ in EXAMPLES)
+    assert index["files"]["source.ids"]["size"] == 4 * sum(len(source) for source, _ in EXAMPLES)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,11 +20,16 @@ from faulty_files import FaultyFiles, crashes
 from jumok.bundle import load_bundle, save_bundle
 from jumok.errors import CheckpointError, JumokError
 from jumok.files import FileSystem, WriteError
+from jumok.recipes.continuing import already_finished, best_before
 from jumok.training.checkpoint import load_latest
 from jumok.training.records import LOCK, LOG, RUN, diff_settings, read_log, read_run
 from jumok.training.run_directory import RunDirectory
+from jumok.training.settings import Settings
 
 QUICK = FaultyFiles  # notes what is synced instead of waiting for the disk
+
+
+RECORD: dict[str, Any] = {"asked": {}, "settings": {}, "fingerprint": "f", "keeps_vocabulary": False}
 
 
 def open_run(path: Path, task: str = "translator", fs: FileSystem | None = None) -> RunDirectory:
@@ -43,10 +49,13 @@ def test_a_new_run_is_made_with_its_parents(tmp_path: Path) -> None:
     with RunDirectory.open(path, "translator") as run:
         assert run.read() is None
         assert (run.store, run.checkpoints, run.model) == (path / "store", path / "checkpoints", path / "model")
-        run.write({"settings": {"seed": 1}})
-        assert run.read() == {"settings": {"seed": 1}, "format": 1, "task": "translator"}
+        run.write({**RECORD, "settings": {"seed": 7}, "versions": {"jumok": "1"}})
+        record = run.read()
+    assert record is not None
+    assert (record["format"], record["task"], record["versions"]) == (1, "translator", {"jumok": "1"})
+    assert record["settings"] == Settings.from_dict({"seed": 7}).to_dict()
     with RunDirectory.open(path, "translator") as again:
-        assert again.read() == read_run(path) == {"settings": {"seed": 1}, "format": 1, "task": "translator"}
+        assert again.read() == read_run(path) == record
 
 
 def test_a_place_that_cannot_be_a_run_is_refused_untouched(tmp_path: Path) -> None:
@@ -71,7 +80,7 @@ def test_a_model_directory_is_not_taken_for_a_run(tmp_path: Path) -> None:
 
 def test_a_run_of_another_task_is_refused(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
-        run.write({})
+        run.write(RECORD)
     with pytest.raises(CheckpointError, match=r"another task \(translator, not classifier\)"):
         open_run(tmp_path, "classifier")
     open_run(tmp_path).close()  # the refused one holds no lock
@@ -97,6 +106,34 @@ def test_a_damaged_description_is_refused(tmp_path: Path, content: bytes, messag
         open_run(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["asked", "settings", "fingerprint", "keeps_vocabulary"])
+def test_a_description_that_lacks_something_is_refused(tmp_path: Path, name: str) -> None:
+    contents = {"format": 1, "task": "translator", **RECORD}
+    del contents[name]
+    (tmp_path / RUN).write_text(json.dumps(contents))
+    with pytest.raises(CheckpointError, match=rf"run\.json: {name} cannot be used \(Field required\)\. Restore it"):
+        open_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("asked", None, "asked"),
+        ("asked", {"seed": "x"}, "asked.seed"),
+        ("settings", [], "settings"),
+        ("fingerprint", 5, "fingerprint"),
+        ("keeps_vocabulary", "yes", "keeps_vocabulary"),
+        ("inputs", "a.en", "inputs"),
+        ("fixed", ["a"], "fixed"),
+        ("best_before", "high", "best_before"),
+    ],
+)
+def test_a_description_of_wrong_types_is_refused(tmp_path: Path, name: str, value: object, said: str) -> None:
+    (tmp_path / RUN).write_text(json.dumps({"format": 1, "task": "translator", **RECORD, name: value}))
+    with pytest.raises(CheckpointError, match=rf"run\.json: {re.escape(said)} cannot be used \(.*Restore it"):
+        open_run(tmp_path)
+
+
 class ReadOnlyFiles(FaultyFiles):
     def make_directory(self, path: Path) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
@@ -111,6 +148,31 @@ def test_a_directory_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir()
     with pytest.raises(CheckpointError, match=r"cannot be written in \(Is a directory\)"):
         open_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", [LOCK, LOG])
+@pytest.mark.parametrize("content", [b"mine", None])
+def test_nothing_is_written_through_a_link(tmp_path: Path, name: str, content: bytes | None) -> None:
+    """Neither is the file it leads to destroyed, nor one made there."""
+    target = tmp_path / "target"
+    if content is not None:
+        target.write_bytes(content)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(target)
+    with pytest.raises(CheckpointError, match=f"run/{re.escape(name)}: is a symbolic link, which is never followed"):
+        open_run(tmp_path / "run")
+    assert (target.read_bytes() if target.exists() else None) == content
+
+
+def test_a_disk_too_full_for_the_lock_is_called_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(WriteError, match=r"\.lock: cannot be written \(No space left on device\).*Free some space"):
+            open_run(tmp_path)
+    open_run(tmp_path).close()  # the refused one holds no lock
 
 
 HOLDER = """
@@ -208,9 +270,42 @@ def test_damage_in_the_middle_of_the_log_is_named_and_kept(tmp_path: Path) -> No
         before = (tmp_path / LOG).read_bytes()
         with pytest.raises(CheckpointError, match=r"log\.jsonl:2: is damaged or out of order"):
             run.keep_log_until(3)
-        with pytest.raises(CheckpointError, match=r"log\.jsonl:2: is not a JSON object"):
+        with pytest.raises(CheckpointError, match=r"log\.jsonl:2: is damaged"):
             read_log(tmp_path)
     assert (tmp_path / LOG).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event": "train", "step": "x"}', '{"event": "train", "step": null}', '{"event": "done"}', '{"step": 2}']
+)
+def test_a_line_that_does_not_say_what_happened_at_which_step_is_damaged(tmp_path: Path, line: str) -> None:
+    with open_run(tmp_path) as run:
+        run.append_log(entries(1)[0])
+        with (tmp_path / LOG).open("a") as file:
+            file.write(line + "\n")
+        assert already_finished(tmp_path, Settings()) is None
+        run.keep_log_until(1)
+        assert (tmp_path / LOG).read_bytes().count(b"\n") == 1
+        assert read_log(tmp_path) == entries(1)
+
+
+def test_an_end_is_believed_only_with_its_score(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        for damaged in ({}, {"best_score": "high"}):
+            run.append_log({"event": "done", "step": 5, **damaged})
+            assert already_finished(tmp_path, Settings()) is None
+            assert best_before(tmp_path, None, going_on=True) is None
+        run.append_log({"event": "done", "step": 5, "best_score": 0.5})
+        assert already_finished(tmp_path, Settings()) == {"event": "done", "step": 5, "best_score": 0.5}
+        assert best_before(tmp_path, None, going_on=True) == 0.5
+
+
+def test_a_log_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / LOG).mkdir()
+    with pytest.raises(CheckpointError, match=r"log\.jsonl: is not a regular file.*Move it away"):
+        open_run(tmp_path)
+    with pytest.raises(CheckpointError, match=r"log\.jsonl: is not a regular file.*Move it away"):
+        read_log(tmp_path)
 
 
 def test_a_log_that_finds_the_disk_full_keeps_whole_lines(tmp_path: Path) -> None:
@@ -247,7 +342,7 @@ def train(path: Path, fs: FaultyFiles, until: int) -> None:
     """A training in small: each step is logged, saved, and becomes the model."""
     with open_run(path, fs=fs) as run:
         if run.read() is None:
-            run.write({"settings": {}})
+            run.write(RECORD)
         checkpoint = load_latest(run.checkpoints, lambda path, reason: pytest.fail(f"{path}: {reason}"))
         run.keep_log_until(checkpoint.step if checkpoint else None)
         for step in range(checkpoint.step + 1 if checkpoint else 1, until + 1):
@@ -307,6 +402,21 @@ def test_the_log_is_on_the_disk_before_the_checkpoint_that_relies_on_it(tmp_path
     assert fs.operations.index(("sync", LOG)) < fs.operations.index(("rename", "step-00000001"))
     fs.lose_power()
     assert read_log(tmp_path / "run") == entries(1)
+    assert names(tmp_path / "run" / "checkpoints") == {"step-00000001"}
+
+
+def test_a_log_cut_off_without_a_sync_is_cut_off_again_after_a_power_failure(tmp_path: Path) -> None:
+    train(tmp_path, FaultyFiles(), 1)
+    fs = FaultyFiles()
+    with open_run(tmp_path) as run:
+        run.append_log(entries(2)[0])
+    with open_run(tmp_path, fs=fs) as run:
+        run.keep_log_until(1)
+        assert read_log(tmp_path) == entries(1)
+        fs.lose_power()
+    assert read_log(tmp_path) == entries(1, 2)
+    train(tmp_path, FaultyFiles(), 2)
+    assert read_log(tmp_path) == entries(1, 2)
 
 
 def test_a_fresh_start_keeps_only_the_store(tmp_path: Path) -> None:

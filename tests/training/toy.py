@@ -111,7 +111,7 @@ class Toy:
         """Trains until the end, or until asked to stop: then None."""
         self.model = ToyModel()
         with RunDirectory.open(self.path, "toy", fs=FaultyFiles()) as run:  # quick: it waits for no disk
-            run.write({})
+            run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False})
             self.trainer = Trainer(
                 model=self.model,
                 optimizer=torch.optim.Adam(self.model.parameters(), lr=0.0),

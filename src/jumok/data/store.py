@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import file_digest, sha256
 from io import FileIO
 from itertools import islice
@@ -24,11 +24,13 @@ from jumok.errors import InputError
 from jumok.files import (
     MAX_JSON_BYTES,
     REAL_FILES,
+    FileRecord,
     UnreadableError,
     clean_leftovers,
     explained_writing,
     format_json,
     make_directory_durably,
+    open_verified,
     parse_json_object,
     read_bounded,
     remove,
@@ -96,11 +98,11 @@ class TokenStore:
         REAL_FILES.make_directory(building)
         try:
             with explained_writing(directory):
-                count = _write_columns(building, examples, columns)
-                sizes = {path.name: path.stat().st_size for path in sorted(building.iterdir())}
+                count, records = _write_columns(building, examples, columns)
                 index = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
+                files = {name: asdict(record) for name, record in records.items()}
                 with REAL_FILES.create(building / INDEX) as file:
-                    REAL_FILES.write(file, memoryview(format_json({**index, "sizes": sizes})))
+                    REAL_FILES.write(file, memoryview(format_json({**index, "files": files})))
                     REAL_FILES.sync(file)
                 REAL_FILES.sync_directory(building)
             if directory.exists():
@@ -111,18 +113,18 @@ class TokenStore:
             if building.exists():
                 remove(REAL_FILES, building)
             raise
-        store = cls.open(directory, fingerprint)
-        assert store is not None
-        return store
+        return cls({name: _map_column(directory, name) for name in columns})
 
     @classmethod
     def open(cls, directory: Path, fingerprint: str) -> TokenStore | None:
         """The store at that place, or None if there is none, it is of other data, or it is damaged: then build it."""
         try:
             index = parse_json_object(read_bounded(directory / INDEX, MAX_JSON_BYTES), directory / INDEX)
-            if index["fingerprint"] != fingerprint or not _sizes_agree(directory, index["sizes"]):
+            if index["fingerprint"] != fingerprint:
                 return None
-            store = cls({str(name): _map_column(directory, name) for name in index["columns"]})
+            for name in index["columns"]:
+                _verify_column(directory, name, index["files"])
+            store = cls({name: _map_column(directory, name) for name in index["columns"]})
         except (UnreadableError, OSError, KeyError, TypeError, AttributeError, ValueError):
             return None
         return store if store._is_consistent(index["examples"]) else None
@@ -142,39 +144,60 @@ def fingerprint_of(paths: Iterable[Path], *settings: object) -> str:
     return digest.hexdigest()
 
 
-def _write_columns(directory: Path, examples: Iterable[Sequence[Sequence[int]]], columns: Sequence[str]) -> int:
+class _SummedFile:
+    """A file of numbers whose SHA-256 is known as soon as it is written, without reading it again."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file, self._digest = file, sha256()
+
+    def write(self, numbers: npt.NDArray[Any]) -> None:
+        data = numbers.tobytes()
+        REAL_FILES.write(self._file, memoryview(data))
+        self._digest.update(data)
+
+    def finish(self) -> FileRecord:
+        REAL_FILES.sync(self._file)
+        return FileRecord(self._file.tell(), self._digest.hexdigest())
+
+
+def _write_columns(
+    directory: Path, examples: Iterable[Sequence[Sequence[int]]], columns: Sequence[str]
+) -> tuple[int, dict[str, FileRecord]]:
+    """How many examples there were, and what was written to each file."""
     count = 0
     waiting = iter(examples)
     with ExitStack() as stack:
         files = {
-            name: [stack.enter_context(REAL_FILES.create(directory / f"{name}.{part}")) for part in ("ids", "lengths")]
-            for name in columns
+            name: _SummedFile(stack.enter_context(REAL_FILES.create(directory / name)))
+            for column in columns
+            for name in _files_of(column)
         }
         while chunk := list(islice(waiting, _EXAMPLES_AT_A_TIME)):
             count += len(chunk)
-            for position, (ids_file, lengths_file) in enumerate(files.values()):
+            for position, column in enumerate(columns):
                 sequences = [example[position] for example in chunk]
-                _write(lengths_file, np.fromiter(map(len, sequences), np.int32, len(sequences)))
-                _write(ids_file, np.fromiter((number for ids in sequences for number in ids), np.int32))
-        for pair in files.values():
-            for file in pair:
-                REAL_FILES.sync(file)
-    return count
+                ids_file, lengths_file = (files[name] for name in _files_of(column))
+                lengths_file.write(np.fromiter(map(len, sequences), np.int32, len(sequences)))
+                ids_file.write(np.fromiter((number for ids in sequences for number in ids), np.int32))
+        return count, {name: file.finish() for name, file in files.items()}
 
 
-def _write(file: FileIO, numbers: npt.NDArray[Any]) -> None:
-    REAL_FILES.write(file, memoryview(numbers.tobytes()))
+def _files_of(column: str) -> tuple[str, str]:
+    return f"{column}.ids", f"{column}.lengths"
 
 
-def _sizes_agree(directory: Path, sizes: dict[str, int]) -> bool:
-    return all(
-        (directory / name).is_file() and (directory / name).stat().st_size == size for name, size in sizes.items()
-    )
+def _verify_column(directory: Path, column: str, files: dict[str, dict[str, Any]]) -> None:
+    """Raises if a file is not what was written: other ids would be learned from as if they were the corpus.
+
+    That reads everything once when a training starts, about a second for each gigabyte.
+    """
+    for name in _files_of(column):
+        open_verified(directory / name, FileRecord(**files[name])).close()
 
 
 def _map_column(directory: Path, name: str) -> _Column:
-    lengths = np.fromfile(directory / f"{name}.lengths", np.int32).astype(np.int64)
-    path = directory / f"{name}.ids"
+    path, lengths_path = (directory / file for file in _files_of(name))
+    lengths = np.fromfile(lengths_path, np.int32).astype(np.int64)
     # An empty file cannot be mapped.
     ids = np.memmap(path, np.int32, mode="r") if path.stat().st_size else np.empty(0, np.int32)
     return _Column(ids, lengths, np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(lengths) else lengths)

@@ -15,6 +15,7 @@ from jumok.files.reading import (
     read_bounded,
     read_manifest,
     read_verified,
+    regular_size,
     verify_directory,
 )
 from jumok.files.writing import (
@@ -49,6 +50,7 @@ __all__ = [
     "read_bounded",
     "read_manifest",
     "read_verified",
+    "regular_size",
     "remove",
     "replace_file_durably",
     "set_aside",

@@ -76,7 +76,7 @@ def read_verified(path: Path, record: FileRecord, limit: int) -> bytes:
 
 def read_bounded(path: Path, limit: int) -> bytes:
     """The content of a regular file of at most `limit` bytes; a link, a pipe or a larger file is refused unread."""
-    size = _regular_size(path)
+    size = regular_size(path)
     if size > limit:
         raise UnreadableError(path, f"has {size:,} bytes, at most {limit:,} are expected")
     with _reading_explained(path), open(path, "rb") as file:
@@ -94,7 +94,8 @@ def _parse_record(where: Path, name: str, entry: object) -> FileRecord:
     return FileRecord(size, sha256)
 
 
-def _regular_size(path: Path) -> int:
+def regular_size(path: Path) -> int:
+    """How many bytes a regular file has; anything else, such as a link or a directory, is refused."""
     with _reading_explained(path):
         status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
@@ -104,7 +105,7 @@ def _regular_size(path: Path) -> int:
 
 
 def _require_size(path: Path, record: FileRecord) -> None:
-    size = _regular_size(path)
+    size = regular_size(path)
     if size != record.size:
         raise UnreadableError(path, f"is damaged: it has {size:,} bytes, {MANIFEST} says {record.size:,}")
 

@@ -54,12 +54,12 @@ def _require_no_changes(run: Path, changes: list[str]) -> None:
 
 def already_finished(run: Path, settings: Settings) -> Mapping[str, Any] | None:
     """The last line of the log if it says that a training within these limits came to its end."""
-    last = read_log(run)[-1:]
-    if not last or last[0].get("event") != "done":
+    last = _last_if_done(run)
+    if last is None:
         return None
     limits = {"steps": settings.stop.steps, "patience": settings.stop.patience}
-    at_the_end = last[0]["step"] >= (settings.stop.steps or 0) or last[0].get("limits") == limits
-    return last[0] if at_the_end else None
+    at_the_end = last["step"] >= (settings.stop.steps or 0) or last.get("limits") == limits
+    return last if at_the_end else None
 
 
 def best_before(run: Path, record: Mapping[str, Any] | None, *, going_on: bool) -> float | None:
@@ -68,11 +68,18 @@ def best_before(run: Path, record: Mapping[str, Any] | None, *, going_on: bool) 
     An average of checkpoints may have reached it: then no checkpoint knows of it. It is kept in run.json, because the
     end of the log will be written anew.
     """
-    last = read_log(run)[-1:]
-    if going_on and last and last[0].get("event") == "done":
-        score: float | None = last[0].get("best_score")
+    last = _last_if_done(run)
+    if going_on and last is not None:
+        score: float | None = last["best_score"]
         return score
     return record.get("best_before") if record else None
+
+
+def _last_if_done(run: Path) -> Mapping[str, Any] | None:
+    """The last line of the log if it says `done` and with which score; one that says less is not believed."""
+    last = read_log(run)[-1:]
+    is_done = bool(last) and last[0]["event"] == "done"
+    return last[0] if is_done and isinstance(last[0].get("best_score", ""), float | int | None) else None
 
 
 def kept_tokenizer(run: RunDirectory) -> Tokenizer | None:

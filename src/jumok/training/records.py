@@ -11,27 +11,52 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from jumok.errors import CheckpointError
-from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded
+from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, regular_size
+from jumok.training.settings import Settings
 
 RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
 
 
+class _Record(BaseModel):
+    """What run.json must say. What is not listed here is only shown."""
+
+    model_config = ConfigDict(strict=True)
+
+    asked: Settings
+    settings: Settings
+    fingerprint: str
+    keeps_vocabulary: bool
+    inputs: list[str] = []
+    fixed: dict[str, Any] = {}  # a run of an older version does not say
+    best_before: float | None = None
+
+
 def read_run(path: Path) -> dict[str, Any] | None:
-    """The run.json of a run directory, also of one that is being trained; None if there is none."""
+    """The run.json of a run directory, also of one that is being trained; None if there is none.
+
+    Everything the program relies on is there and of the right type; settings that are new since have their default.
+    """
     where = path / RUN
     if not os.path.lexists(where):
         return None
+    restore = "Restore it from a copy, or choose another directory with -o."
     try:
         contents = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
     except UnreadableError as error:
-        advice = error.advice or "Restore it from a copy, or choose another directory with -o."
-        raise CheckpointError(f"{error.problem} {advice}") from error
+        raise CheckpointError(f"{error.problem} {error.advice or restore}") from error
     if contents.get("format") != FORMAT:
         raise CheckpointError(
             f"{where}: has format {contents.get('format')!r}, this Jumok reads {FORMAT}. Upgrade Jumok."
         )
-    return contents
+    try:
+        return contents | _Record.model_validate(contents).model_dump(by_alias=True)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = ".".join(map(str, wrong["loc"]))
+        raise CheckpointError(f"{where}: {name} cannot be used ({wrong['msg']}). {restore}") from error
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -40,7 +65,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     torn = None
     for number, _, entry in scan_log(path / LOG):
         if torn is not None:
-            raise CheckpointError(f"{path / LOG}:{torn}: is not a JSON object. Repair or remove the line.")
+            raise CheckpointError(f"{path / LOG}:{torn}: is damaged. Repair or remove the line.")
         if entry is None:
             torn = number
         else:
@@ -76,26 +101,40 @@ def _shown(value: object) -> str:
 
 def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
     """Line number, offset of the line's end, and the entry, None if the line is torn or damaged."""
-    if not path.exists():
+    if not _log_size(path):
         return
     offset = 0
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             offset += len(line)
-            try:
-                entry = parse_json_object(line, path) if line.endswith(b"\n") else None
-            except UnreadableError:
-                entry = None
-            yield number, offset, entry
+            yield number, offset, _parse_entry(line, path)
+
+
+def _parse_entry(line: bytes, path: Path) -> dict[str, Any] | None:
+    """None unless it is whole and says what happened at which step."""
+    try:
+        entry = parse_json_object(line, path) if line.endswith(b"\n") else {}
+    except UnreadableError:
+        return None
+    return entry if isinstance(entry.get("event"), str) and type(entry.get("step")) is int else None
 
 
 def end_of_last_line(path: Path) -> int | None:
     """Where the torn last line of a log begins; None if it is whole. No line is longer than the longest JSON."""
-    if not path.exists():
+    size = _log_size(path)
+    if not size:
         return None
-    size = path.stat().st_size
     with open(path, "rb") as file:
         file.seek(max(0, size - MAX_JSON_BYTES))
         tail = file.read()
     torn = len(tail) - (tail.rfind(b"\n") + 1)
     return size - torn if torn else None
+
+
+def _log_size(path: Path) -> int:
+    """0 if there is no log. A link is refused, since lines will be added and cut off: it could lead to any file."""
+    try:
+        return regular_size(path) if os.path.lexists(path) else 0
+    except UnreadableError as error:
+        advice = error.advice or "Move it away to begin a new log."
+        raise CheckpointError(f"{error.problem} {advice}") from error

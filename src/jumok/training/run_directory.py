@@ -5,6 +5,7 @@ run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -25,6 +26,7 @@ from jumok.files import (
     FileSystem,
     WriteError,
     clean_leftovers,
+    explained_writing,
     format_json,
     is_leftover,
     make_directory_durably,
@@ -114,12 +116,12 @@ class RunDirectory:
         """
         end = saved = first_dropped = size = 0
         for number, size, entry in scan_log(self._log):
-            if entry is None or step is None or entry.get("step", 0) > step:
+            if entry is None or step is None or entry["step"] > step:
                 first_dropped = first_dropped or number
             elif first_dropped and not saved:
                 advice = "Repair the line, or move the file away to begin a new log."
                 raise CheckpointError(f"{self._log}:{first_dropped}: is damaged or out of order. {advice}")
-            elif entry.get("event") == "checkpoint" and entry.get("step") == step:
+            elif entry["event"] == "checkpoint" and entry["step"] == step:
                 saved = size
             else:
                 end = size
@@ -187,25 +189,33 @@ def _require_task(path: Path, task: str) -> None:
 def _take_lock(path: Path) -> int:
     """Take the lock, which the system gives back when this process ends, however it ends."""
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
+        if error.errno == errno.ELOOP:  # writing in it could destroy any file
+            raise CheckpointError(f"{path}: is a symbolic link, which is never followed. Remove it.") from error
         raise CheckpointError(
             f"{path.parent}: cannot be written in ({error.strerror}). Choose another with -o."
         ) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, format_json({"pid": os.getpid(), "host": socket.gethostname()}), 0)
-    except OSError as error:
-        holder = _describe_holder(os.pread(lock, _MAX_LOCK_BYTES, 0))
+        _lock_for_this_process(path, lock)
+    except BaseException:
         os.close(lock)
-        if not isinstance(error, BlockingIOError):
-            raise CheckpointError(
-                f"{path}: cannot be locked ({error.strerror}). Choose a local disk with -o."
-            ) from error
+        raise
+    return lock
+
+
+def _lock_for_this_process(path: Path, lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with explained_writing(path):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, format_json({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+    except BlockingIOError as error:
+        holder = _describe_holder(os.pread(lock, _MAX_LOCK_BYTES, 0))
         advice = "Wait until it ends, stop it, or choose another directory with -o."
         raise CheckpointError(f"{path.parent}: is in use by {holder}. {advice}") from error
-    return lock
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be locked ({error.strerror}). Choose a local disk with -o.") from error
 
 
 def _describe_holder(content: bytes) -> str:
