@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from kills import assert_same
 from ranks import Job, Outcome, lines_learned_from, train_in_turn
 from safetensors.torch import load_file
 
+from jumok.cli.processes import _free_port
+from jumok.errors import TrainingError
+from jumok.training import distributed
 from jumok.training.checkpoint import load_latest
+from jumok.training.distributed import join_world
 from jumok.training.records import read_log
 
 STEPS, TOLERANCE = 50, 1e-5
@@ -171,6 +176,37 @@ def test_processes_starts_them_and_a_signal_to_the_first_stops_all(tmp_path: Pat
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
     assert read_log(tmp_path / "run")[-1]["event"] == "checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("victim", "killed_by", "code"), [("follower", signal.SIGKILL, 4), ("leader", signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_when_one_ends_before_they_have_met_all_end(
+    tmp_path: Path, victim: str, killed_by: signal.Signals, code: int
+) -> None:
+    write_corpus(tmp_path)
+    leader = start("train", "translator", *train_arguments(tmp_path), "--processes", "2", cwd=tmp_path)
+    children = Path(f"/proc/{leader.pid}/task/{leader.pid}/children")
+    while not (started := children.read_text().split()):
+        time.sleep(0.01)
+    os.kill(int(started[0]) if victim == "follower" else leader.pid, killed_by)
+    # Its streams end only when every process that has them has ended, the follower too.
+    _, err = leader.communicate(timeout=SECONDS)
+    assert leader.returncode == code, err
+    assert "Another process of this training has ended" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_that_do_not_come_are_not_waited_for_as_long_as_those_that_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert distributed.MEETING < distributed.PATIENCE / 10
+    monkeypatch.setattr(distributed, "MEETING", timedelta(seconds=1))
+    with pytest.raises(TrainingError, match="2 processes of this training have not found each other"), join_world():
+        pytest.fail("nobody has come")
 
 
 def test_one_process_has_nothing_to_share(jumok: Jumok, tmp_path: Path) -> None:
