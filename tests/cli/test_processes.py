@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import SOURCE, Jumok, start, train_arguments, write_corpus
+from commands import SMALL, SOURCE, Jumok, start, train_arguments, write_corpus
 from kills import assert_same
 from ranks import Job, Outcome, lines_learned_from, train_in_turn
 from safetensors.torch import load_file
@@ -36,9 +36,27 @@ def losses(run: Path) -> list[float]:
     return [entry["loss"] for entry in read_log(run) if entry["event"] == "train"]
 
 
+def other_tasks(directory: Path) -> dict[str, Job]:
+    """A classifier and a language model, each by one and by two that share it."""
+    sentences = (directory / "a.en").read_text().splitlines()
+    (directory / "a.tsv").write_text("".join(f"{line.split()[1]}\t{line}\n" for line in sentences))
+    options = [*SMALL, *SHARED, "--steps=4", "--set=validate.every=2"]
+    classifier = ["a.tsv", *(option for option in options if "decoder" not in option)]
+    lm = ["a.en", *(option for option in options if "encoder" not in option)]
+    return {
+        "classifier": Job("classifier", 1, classifier, task="classifier"),
+        "classifier, sharded": Job("classifier-sharded", 2, [*classifier, "--shard"], task="classifier"),
+        "lm": Job("lm", 1, lm, task="lm"),
+        "lm, sharded": Job("lm-sharded", 2, [*lm, "--shard"], task="lm"),
+    }
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Outcome]]:
-    """The same training by one, by two, by two that share the model; stopped and killed; and how each ended."""
+    """The same training by one, by two, by two that share the model; stopped and killed; and how each ended.
+
+    And two others.
+    """
     directory = tmp_path_factory.mktemp("ranks")
     write_corpus(directory)
     arguments = [*train_arguments(directory, "unused", STEPS), *SHARED]
@@ -52,6 +70,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Outc
         "changing, one": Job("changing", 1, arguments),
         "killed": Job("killed", 2, arguments, at=12, rank=1, signal=signal.SIGKILL),
         "killed, sharded": Job("killed-sharded", 2, sharded, at=12, rank=1, signal=signal.SIGKILL),
+        **other_tasks(directory),
     }
     return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
 
@@ -66,6 +85,18 @@ def test_two_processes_learn_what_one_learns(runs: tuple[Path, dict[str, Outcome
     assert two == pytest.approx(one, abs=TOLERANCE)  # dropout and all
     tokens = [[entry["tokens"] for entry in read_log(directory / run)] for run in ("one", how)]
     assert tokens[0] == tokens[1]
+
+
+@pytest.mark.parametrize("task", ["classifier", "lm"])
+def test_other_models_are_shared_too(runs: tuple[Path, dict[str, Outcome]], task: str) -> None:
+    directory, outcomes = runs
+    assert outcomes[task].codes == [0]
+    assert outcomes[f"{task}, sharded"].codes == [0, 0]
+    one, two = (read_log(directory / run) for run in (task, f"{task}-sharded"))
+    for event, value in (("train", "loss"), ("valid", "score")):
+        expected = [entry[value] for entry in one if entry["event"] == event]
+        assert len(expected) >= 2
+        assert [entry[value] for entry in two if entry["event"] == event] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("how", ["two", "sharded"])
