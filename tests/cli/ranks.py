@@ -48,7 +48,7 @@ def start(rank, port):
         if job["processes"] > 1:
             os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(job["processes"])}
             os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        os._exit(run(["train", "translator", *job["arguments"], "-o", job["out"], "--quiet"]))
+        os._exit(run(["train", job["task"], *job["arguments"], "-o", job["out"], "--quiet"]))
     return child
 
 for job in json.loads(sys.argv[1]):
@@ -72,6 +72,7 @@ class Job:
     at: int = -1
     rank: int = 0
     signal: int = signal.SIGTERM
+    task: str = "translator"
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from commands import SOURCE, Jumok, start, train_arguments, write_corpus
+from commands import SMALL, SOURCE, Jumok, start, train_arguments, write_corpus
 from kills import assert_same
 from ranks import Job, Outcome, lines_learned_from, train_in_turn
 from safetensors.torch import load_file
 
+from jumok.cli.processes import _free_port
+from jumok.errors import TrainingError
+from jumok.training import distributed
 from jumok.training.checkpoint import load_latest
+from jumok.training.distributed import join_world
 from jumok.training.records import read_log
 
 STEPS, TOLERANCE = 50, 1e-5
@@ -31,9 +36,27 @@ def losses(run: Path) -> list[float]:
     return [entry["loss"] for entry in read_log(run) if entry["event"] == "train"]
 
 
+def other_tasks(directory: Path) -> dict[str, Job]:
+    """A classifier and a language model, each by one and by two that share it."""
+    sentences = (directory / "a.en").read_text().splitlines()
+    (directory / "a.tsv").write_text("".join(f"{line.split()[1]}\t{line}\n" for line in sentences))
+    options = [*SMALL, *SHARED, "--steps=4", "--set=validate.every=2"]
+    classifier = ["a.tsv", *(option for option in options if "decoder" not in option)]
+    lm = ["a.en", *(option for option in options if "encoder" not in option)]
+    return {
+        "classifier": Job("classifier", 1, classifier, task="classifier"),
+        "classifier, sharded": Job("classifier-sharded", 2, [*classifier, "--shard"], task="classifier"),
+        "lm": Job("lm", 1, lm, task="lm"),
+        "lm, sharded": Job("lm-sharded", 2, [*lm, "--shard"], task="lm"),
+    }
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Outcome]]:
-    """The same training by one, by two, by two that share the model; stopped and killed; and how each ended."""
+    """The same training by one, by two, by two that share the model; stopped and killed; and how each ended.
+
+    And two others.
+    """
     directory = tmp_path_factory.mktemp("ranks")
     write_corpus(directory)
     arguments = [*train_arguments(directory, "unused", STEPS), *SHARED]
@@ -47,6 +70,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Outc
         "changing, one": Job("changing", 1, arguments),
         "killed": Job("killed", 2, arguments, at=12, rank=1, signal=signal.SIGKILL),
         "killed, sharded": Job("killed-sharded", 2, sharded, at=12, rank=1, signal=signal.SIGKILL),
+        **other_tasks(directory),
     }
     return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
 
@@ -61,6 +85,18 @@ def test_two_processes_learn_what_one_learns(runs: tuple[Path, dict[str, Outcome
     assert two == pytest.approx(one, abs=TOLERANCE)  # dropout and all
     tokens = [[entry["tokens"] for entry in read_log(directory / run)] for run in ("one", how)]
     assert tokens[0] == tokens[1]
+
+
+@pytest.mark.parametrize("task", ["classifier", "lm"])
+def test_other_models_are_shared_too(runs: tuple[Path, dict[str, Outcome]], task: str) -> None:
+    directory, outcomes = runs
+    assert outcomes[task].codes == [0]
+    assert outcomes[f"{task}, sharded"].codes == [0, 0]
+    one, two = (read_log(directory / run) for run in (task, f"{task}-sharded"))
+    for event, value in (("train", "loss"), ("valid", "score")):
+        expected = [entry[value] for entry in one if entry["event"] == event]
+        assert len(expected) >= 2
+        assert [entry[value] for entry in two if entry["event"] == event] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("how", ["two", "sharded"])
@@ -171,6 +207,37 @@ def test_processes_starts_them_and_a_signal_to_the_first_stops_all(tmp_path: Pat
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
     assert read_log(tmp_path / "run")[-1]["event"] == "checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("victim", "killed_by", "code"), [("follower", signal.SIGKILL, 4), ("leader", signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_when_one_ends_before_they_have_met_all_end(
+    tmp_path: Path, victim: str, killed_by: signal.Signals, code: int
+) -> None:
+    write_corpus(tmp_path)
+    leader = start("train", "translator", *train_arguments(tmp_path), "--processes", "2", cwd=tmp_path)
+    children = Path(f"/proc/{leader.pid}/task/{leader.pid}/children")
+    while not (started := children.read_text().split()):
+        time.sleep(0.01)
+    os.kill(int(started[0]) if victim == "follower" else leader.pid, killed_by)
+    # Its streams end only when every process that has them has ended, the follower too.
+    _, err = leader.communicate(timeout=SECONDS)
+    assert leader.returncode == code, err
+    assert "Another process of this training has ended" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_that_do_not_come_are_not_waited_for_as_long_as_those_that_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert distributed.MEETING < distributed.PATIENCE / 10
+    monkeypatch.setattr(distributed, "MEETING", timedelta(seconds=1))
+    with pytest.raises(TrainingError, match="2 processes of this training have not found each other"), join_world():
+        pytest.fail("nobody has come")
 
 
 def test_one_process_has_nothing_to_share(jumok: Jumok, tmp_path: Path) -> None:

@@ -6,12 +6,16 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jumok.errors import ConfigError
+from jumok.cli.options import say
+from jumok.errors import ConfigError, TrainingError
 
 GRACE = 30.0  # seconds for the others to end after this one
+LOOK_EVERY, MAY_NOTICE = 0.5, 5.0  # seconds: between two looks at the others; to notice by itself that one has ended
+LEADER = "JUMOK_LEADER"  # the process that has started this one
 
 
 def is_follower() -> bool:
@@ -24,7 +28,11 @@ def processes_started(count: int) -> Iterator[None]:
     """The same command again in `count` - 1 processes, each with its share of the cores; ended when this one leaves."""
     if count < 1:
         raise ConfigError(f"--processes={count} must be at least 1.")
-    if count == 1 or "RANK" in os.environ:  # torchrun, or the first process, has started this one
+    if LEADER in os.environ:
+        with _ending_if(lambda: os.getppid() != int(os.environ[LEADER])):
+            yield
+        return
+    if count == 1 or "RANK" in os.environ:  # torchrun has started this one
         yield
         return
     threads = max(1, len(os.sched_getaffinity(0)) // count)
@@ -33,7 +41,8 @@ def processes_started(count: int) -> Iterator[None]:
     os.environ |= {**world, "RANK": "0", "OMP_NUM_THREADS": str(threads)}
     followers = [_start(rank) for rank in range(1, count)]
     try:
-        yield
+        with _ending_if(lambda: any(follower.poll() for follower in followers) and not _has_joined()):
+            yield
     finally:
         for follower in followers:
             _end(follower)
@@ -41,8 +50,34 @@ def processes_started(count: int) -> Iterator[None]:
         os.environ |= before
 
 
+@contextmanager
+def _ending_if(one_is_missing: Callable[[], bool]) -> Iterator[None]:
+    """Ends this process if another is missing and nothing else notices: while PyTorch waits, no signal is handled."""
+    left = threading.Event()
+
+    def watch() -> None:
+        while not left.wait(LOOK_EVERY):
+            if one_is_missing():
+                if not left.wait(MAY_NOTICE):
+                    say("jumok: Another process of this training has ended. Start it again with the same command.")
+                    os._exit(TrainingError.exit_code)  # at once: what is on disk is whole at every moment
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
+
+
+def _has_joined() -> bool:
+    """Whether all have met: from then on PyTorch notices when one ends. Importing it may still be under way."""
+    joined: bool = getattr(sys.modules.get("torch.distributed"), "is_initialized", bool)()
+    return joined
+
+
 def _start(rank: int) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "RANK": str(rank)}
+    environment = {**os.environ, "RANK": str(rank), LEADER: str(os.getpid())}
     command = [sys.executable, "-m", "jumok", *sys.argv[1:]]
     return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 

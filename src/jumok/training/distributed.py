@@ -21,7 +21,8 @@ from torch.distributed.rendezvous import rendezvous
 
 from jumok.errors import ConfigError, TrainingError
 
-PATIENCE = timedelta(hours=6)  # the others wait while the first one validates
+MEETING = timedelta(minutes=5)  # until all have come: machines need not start at the same moment
+PATIENCE = timedelta(hours=6)  # from then on: the others wait while the first one validates
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"  # set by torchrun: how often it has started the same command again
 
 
@@ -154,7 +155,7 @@ def join_world(*, shard: bool = False) -> Iterator[World]:
         raise ConfigError(f"WORLD_SIZE is {size}, but {', '.join(missing)} is not set. Start it with torchrun.")
     rank = int(os.environ["RANK"])
     try:
-        dist.init_process_group("gloo", store=_meeting_place(), rank=rank, world_size=size, timeout=PATIENCE)
+        _meet(rank, size)
         yield _world_of_many(rank, size, shard)
     except RuntimeError as error:
         if "gloo" not in str(error):
@@ -168,13 +169,24 @@ def join_world(*, shard: bool = False) -> Iterator[World]:
             dist.destroy_process_group()
 
 
+def _meet(rank: int, size: int) -> None:
+    try:
+        dist.init_process_group("gloo", store=_meeting_place(), rank=rank, world_size=size, timeout=MEETING)
+    except RuntimeError as error:
+        raise TrainingError(
+            f"The {size} processes of this training have not found each other ({error}). See how the others ended, "
+            "and start all of them again."
+        ) from error
+    dist.distributed_c10d._set_pg_timeout(PATIENCE)
+
+
 def _meeting_place() -> Any:
     """Where the processes find each other's addresses.
 
     After a restart torchrun offers the same place again, with the addresses of those that are gone. On one machine all
     know which attempt this is; on several they need not agree, and docs/scaling.md says what torchrun must be told.
     """
-    store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+    store, _, _ = next(rendezvous("env://", timeout=MEETING))
     on_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
     attempt = os.environ.get(RESTART_COUNT, "0") if on_one_machine else "0"
     return dist.PrefixStore(f"jumok-{attempt}", store)  # type: ignore[attr-defined]

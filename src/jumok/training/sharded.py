@@ -35,12 +35,14 @@ class Sharded(Together):
     sharded = True
 
     def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """Leaves each process a part of every weight; the loss must be computed by what is returned."""
+        """Leaves each process a part of every weight that is learned; the loss must be computed by what is returned."""
         # That something is a view matters only to those who change it in place, which no layer does.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
         whole = _Loss(model, loss)
+        # What is not learned has neither gradient nor moments: it stays whole, and may belong to another model too.
+        fixed = {parameter for parameter in model.parameters() if not parameter.requires_grad}
         for module in [*_units(model), whole]:
-            fully_shard(module)
+            fully_shard(module, ignored_params=fixed)
             assert isinstance(module, FSDPModule)
             module.set_gradient_divide_factor(1.0)  # the sum of gradients, as everywhere; not their mean
             module.set_force_sum_reduction_for_comms(True)
