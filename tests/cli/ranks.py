@@ -22,9 +22,10 @@ import ctranslate2, sacrebleu, torch._dynamo, jumok.training.sharded  # only to 
 from safetensors.torch import save_file
 from jumok.cli.app import run
 from jumok.recipes import planning
+from jumok.training import trainer as trainer_module
 from jumok.training.trainer import Trainer
 planning.measure_step = lambda step, *_: (step(), 0.01)[1]
-step, finish = Trainer._step, Trainer._finish
+step, finish, load = Trainer._step, Trainer._finish, trainer_module.load_latest
 
 def disturbed_and_noted(trainer, window, *rest):
     if trainer.progress.step == job["at"] and trainer.world.rank == job["rank"]:
@@ -40,7 +41,11 @@ def kept_and_finished(trainer):
         save_file(weights, Path(job["out"], f"memory-{trainer.world.rank}.safetensors"))
     finish(trainer)
 
-Trainer._step, Trainer._finish = disturbed_and_noted, kept_and_finished
+def loaded_late(*arguments):  # by all but the first, which must not have changed anything in the meantime
+    time.sleep(0.5 if int(os.environ.get("RANK", "0")) else 0)
+    return load(*arguments)
+
+Trainer._step, Trainer._finish, trainer_module.load_latest = disturbed_and_noted, kept_and_finished, loaded_late
 
 def start(rank, port):
     child = os.fork()

@@ -70,6 +70,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Outc
         "changing, one": Job("changing", 1, arguments),
         "killed": Job("killed", 2, arguments, at=12, rank=1, signal=signal.SIGKILL),
         "killed, sharded": Job("killed-sharded", 2, sharded, at=12, rank=1, signal=signal.SIGKILL),
+        "other batches": Job("killed", 2, [*arguments, "--set=batch.tokens=96", "--continue-with-changes"]),
         **other_tasks(directory),
     }
     return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
@@ -152,6 +153,12 @@ def test_a_training_goes_on_with_any_number_of_processes(runs: tuple[Path, dict[
     assert [(min(share), max(share)) for share in shares] == [(1, STEPS), (1, 34), (18, 34)]
     together = {step: Counter(line for share in shares for line in share.get(step, ())) for step in alone}
     assert together == {step: Counter(lines) for step, lines in alone.items()}
+
+
+def test_two_go_on_together_with_other_batches(runs: tuple[Path, dict[str, Outcome]]) -> None:
+    directory, outcomes = runs
+    assert outcomes["other batches"].codes == [0, 0]
+    assert [max(share) for share in lines_learned_from(directory / "killed")] == [STEPS, STEPS]
 
 
 @pytest.mark.parametrize("how", ["killed", "killed, sharded"])

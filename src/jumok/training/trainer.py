@@ -283,6 +283,7 @@ class Trainer:
 
     def _restore(self) -> None:
         checkpoint = load_latest(self.run.checkpoints, self._rejected)
+        self.world.wait()  # until all have read the same: below the first one may write another
         if self.leads:
             self.run.keep_log_until(checkpoint.step if checkpoint else None)
         if checkpoint is None:
