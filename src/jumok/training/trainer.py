@@ -23,6 +23,7 @@ from jumok.training.checkpoint import flatten_optimizer, load_latest, restore_op
 from jumok.training.distributed import ALONE, World
 from jumok.training.gradients import Gradients
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
+from jumok.training.records import read_log
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
@@ -268,6 +269,9 @@ class Trainer:
     def _restore(self) -> None:
         checkpoint = load_latest(self.run.checkpoints, self._rejected)
         if self.leads:
+            logged = read_log(self.run.path)
+            if checkpoint is None and logged:
+                self.watch({"event": "restarted", "path": str(self.run.checkpoints), "step": logged[-1]["step"]})
             self.run.keep_log_until(checkpoint.step if checkpoint else None)
         if checkpoint is None:
             return
