@@ -77,6 +77,10 @@ def test_durations(seconds: float | None, text: str) -> None:
     ("event", "said"),
     [
         ({"event": "rejected", "path": "run/checkpoints/step-1", "reason": "is damaged"}, "step-1: is damaged"),
+        (
+            {"event": "restarted", "path": "run/checkpoints", "step": 2000},
+            "no checkpoint, though the log had come to step 2,000",
+        ),
         ({"event": "memory", "step": 0, "pieces": 2}, "batches go in 2 parts"),
         ({"event": "resumed", "step": 5, "changed": {"threads": [1, 2]}}, "threads 1 → 2"),
     ],

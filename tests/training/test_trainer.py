@@ -1,4 +1,5 @@
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -264,6 +265,16 @@ def test_a_damaged_checkpoint_is_passed_over_loudly_and_the_end_is_the_same(tmp_
     assert toy.events[0]["event"] == "rejected"
     assert same(weights(toy), weights(whole))
     assert toy.log() == whole.log()
+
+
+def test_starting_again_because_the_checkpoints_are_gone_is_said(tmp_path: Path, whole: Toy) -> None:
+    assert Toy(tmp_path / "run", stop_after=14).go() is None
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    toy = Toy(tmp_path / "run")
+    toy.go()
+    assert toy.events[0] == {"event": "restarted", "path": str(tmp_path / "run" / "checkpoints"), "step": 14}
+    assert toy.log() == whole.log()
+    assert "restarted" not in [event["event"] for event in whole.events]
 
 
 def test_one_row_too_large_for_memory_is_named(tmp_path: Path) -> None:

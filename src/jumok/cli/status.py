@@ -130,6 +130,11 @@ def describe_warning(event: Event) -> str | None:
     """What a watcher must be told at once; None for all other events."""
     if event["event"] == "rejected":
         return f"a checkpoint cannot be used and is passed over: {event['path']}: {event['reason']}"
+    if event["event"] == "restarted":
+        return (
+            f"{event['path']}: there is no checkpoint, though the log had come to step {event['step']:,}: "
+            "the training starts again from the beginning, and its first validation replaces the model"
+        )
     if event["event"] == "memory":
         return f"memory was not enough: from step {event['step'] + 1:,} on, batches go in {event['pieces']} parts"
     if event["event"] == "finished" and "not_exported" in event:

@@ -24,6 +24,7 @@ from jumok.training.circumstances import circumstances
 from jumok.training.distributed import ALONE, World
 from jumok.training.gradients import Gradients
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
+from jumok.training.records import read_log
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
@@ -285,6 +286,9 @@ class Trainer:
         checkpoint = load_latest(self.run.checkpoints, self._rejected)
         self.world.wait()  # until all have read the same: below the first one may write another
         if self.leads:
+            logged = read_log(self.run.path)
+            if checkpoint is None and logged:
+                self.watch({"event": "restarted", "path": str(self.run.checkpoints), "step": logged[-1]["step"]})
             self.run.keep_log_until(checkpoint.step if checkpoint else None)
         if checkpoint is None:
             return
