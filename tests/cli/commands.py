@@ -64,10 +64,12 @@ Jumok = Callable[..., Ended]
 
 
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
-    """The real command, in a process of its own."""
+    """The real command, in a process of its own. Ctrl-C reaches it even where the tests run in the background."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [sys.executable, "-m", "jumok", *map(str, arguments)]
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program += "from jumok.cli import main; sys.argv[0] = 'jumok'; main()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.Popen(command, cwd=cwd, env=environment, text=True, encoding="utf-8", **pipes)  # type: ignore[call-overload,no-any-return]
 
 
