@@ -8,17 +8,15 @@ python benchmarks/engines.py            # rewrites benchmarks/engines.md
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from machine import describe_machine
+from turns import in_turns
 
 from jumok.bundle import load_bundle, save_bundle
 from jumok.data.demo import demo_pairs
@@ -34,18 +32,6 @@ from jumok.tokenizer import Tokenizer
 ENGINES = ("torch", "ctranslate2")
 ROUNDS, WRITTEN, VOCABULARY = 5, 50, 4000
 REVIEWS = {"token": ("IMDB", 5.4, 100), "character": ("NSMC", 2.6, 1000)}  # unit of runs: log-normal length, texts
-
-
-def in_turns(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """Median seconds of each, taking turns."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(ROUNDS + 1):
-        for name, run in contenders.items():
-            started = time.perf_counter()
-            run()
-            if number:  # the first warms up
-                times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def save(model: Classifier | LanguageModel, tokenizer: Tokenizer, path: Path) -> Path:
@@ -74,9 +60,9 @@ def language_model(size: str, tokenizer: Tokenizer, path: Path) -> list[str]:
             written = engines[engine].generate(prompt, GenerationOptions(max_tokens=WRITTEN, **options))  # type: ignore[arg-type]
             assert len(written) == WRITTEN, "it ended by itself"
 
-        times = in_turns({engine: lambda engine=engine: write(engine) for engine in ENGINES})  # type: ignore[misc]
+        times = in_turns({engine: lambda engine=engine: write(engine) for engine in ENGINES}, ROUNDS)  # type: ignore[misc]
         rows.append(row(f"language model `{size}` writes, {name}", "tokens", WRITTEN, times))
-    times = in_turns({name: lambda engine=engine: engine.score(texts) for name, engine in engines.items()})  # type: ignore[misc]
+    times = in_turns({name: lambda engine=engine: engine.score(texts) for name, engine in engines.items()}, ROUNDS)  # type: ignore[misc]
     return [*rows, row(f"language model `{size}` reads", "tokens", sum(map(len, texts)), times)]
 
 
@@ -86,15 +72,15 @@ def classifier(unit: str, tokenizer: Tokenizer, path: Path) -> str:
     model = Classifier(
         preset("tiny", vocabulary=tokenizer.size, task="classifier", window=256, ngrams=1 << 21, ngram_unit=unit)
     )
-    assert model.ngrams is not None
-    if model.ngrams.spelling is not None:
-        model.ngrams.spelling.copy_(spelling_of(tokenizer))
+    for part in model.ngrams:
+        if part.spelling is not None:
+            part.get_buffer("spelling").copy_(spelling_of(tokenizer))
     save(model, tokenizer, path)
     draw = np.random.default_rng(0)
     lengths = np.clip(draw.lognormal(length, 0.6, count).astype(int), 3, 1500)
     texts = [draw.integers(300, tokenizer.size, length).tolist() for length in lengths]
     engines = {name: load_classifier(path, name).engine for name in ENGINES}
-    times = in_turns({name: lambda engine=engine: engine.scores(texts) for name, engine in engines.items()})  # type: ignore[misc]
+    times = in_turns({name: lambda engine=engine: engine.scores(texts) for name, engine in engines.items()}, ROUNDS)  # type: ignore[misc]
     return row(f"classifier `tiny`, texts as long as {corpus}'s", "texts", count, times)
 
 
@@ -105,7 +91,7 @@ def cold(command: list[str], path: Path) -> str:
         arguments = [sys.executable, "-m", "jumok", *command, "-m", str(path), "--engine", engine]
         subprocess.run(arguments, input="The soup was not bad.\n", text=True, check=True, capture_output=True)
 
-    times = in_turns({engine: lambda engine=engine: run(engine) for engine in ENGINES})  # type: ignore[misc]
+    times = in_turns({engine: lambda engine=engine: run(engine) for engine in ENGINES}, ROUNDS)  # type: ignore[misc]
     shown = " | ".join(f"{times[engine]:.2f} s" for engine in ENGINES)
     return f"| `jumok {command[0]}`, from start to end | {shown} | {times['torch'] / times['ctranslate2']:.1f}× |"
 

@@ -5,8 +5,6 @@ python benchmarks/parts.py            # rewrites benchmarks/parts.md
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
@@ -14,6 +12,7 @@ from unittest.mock import patch
 import torch
 from machine import describe_machine
 from torch import nn
+from turns import in_turns
 
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout
@@ -23,16 +22,8 @@ from jumok.training.memory import keep_freed_memory
 TOKENS, ROUNDS, VOCABULARY = 4096, 9, 8000
 
 
-def in_turns(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """Median milliseconds of each, taking turns."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(ROUNDS + 1):
-        for name, run in contenders.items():
-            started = time.perf_counter()
-            run()
-            if number:  # the first warms up
-                times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(values) * 1e3 for name, values in times.items()}
+def milliseconds(contenders: dict[str, Callable[[], None]]) -> dict[str, float]:
+    return {name: 1e3 * seconds for name, seconds in in_turns(contenders, ROUNDS).items()}
 
 
 def attention(length: int) -> dict[str, float]:
@@ -45,7 +36,7 @@ def attention(length: int) -> dict[str, float]:
         with patch("jumok.model.attention.SHORT", short):
             model.states(source, target).sum().backward()
 
-    return in_turns({"plain": lambda: run(length), "fused": lambda: run(0)})
+    return milliseconds({"plain": lambda: run(length), "fused": lambda: run(0)})
 
 
 def dropout(width: int) -> dict[str, float]:
@@ -53,7 +44,7 @@ def dropout(width: int) -> dict[str, float]:
     x = torch.randn(TOKENS, width, requires_grad=True)
     ours, theirs = Dropout(0.3), nn.Dropout(0.3)
     gradient = torch.randn(TOKENS, width)
-    return in_turns({"ours": lambda: ours(x).backward(gradient), "theirs": lambda: theirs(x).backward(gradient)})
+    return milliseconds({"ours": lambda: ours(x).backward(gradient), "theirs": lambda: theirs(x).backward(gradient)})
 
 
 def main() -> None:

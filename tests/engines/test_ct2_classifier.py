@@ -1,13 +1,12 @@
 """CTranslate2 classifies texts as PyTorch does, or there is no export."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torchless import run_without_torch
 
 from jumok.bundle import load_bundle, save_bundle
 from jumok.engines.certificate import ParityError, compare_scores, require_parity
@@ -22,7 +21,6 @@ from jumok.recipes.export import export_ctranslate2
 from jumok.recipes.ngram_fit import spelling_of
 from jumok.tokenizer import Tokenizer
 
-SOURCE = Path(__file__).parent.parent.parent / "src"
 FROZEN = Path(__file__).parent.parent / "frozen" / "format-1"
 TEXTS = ["The small cat sees the dog.", "", "작은 고양이가 개를 봐요.", "The dog sees the cat. " * 30, "x"]
 PROBE = [(text,) for text in TEXTS]
@@ -139,19 +137,6 @@ def test_auto_takes_the_export(tmp_path: Path, tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize("command", ["classify", "embed", "evaluate"])
 def test_it_runs_without_torch(model: Path, tmp_path: Path, command: str) -> None:
     (tmp_path / "a.tsv").write_text("a\tThe small cat.\nb\tThe dog sees the cat.\n", encoding="utf-8")
-    program = (
-        "import sys\n"
-        "sys.modules.update(dict.fromkeys(('torch', 'jaxtyping', 'sacrebleu')))\n"  # importing them fails from now on
-        "from jumok.cli.app import run\n"
-        "sys.exit(run(sys.argv[1:]))"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program, command, "-m", str(model), str(tmp_path / "a.tsv")],
-        env={"PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    ended = run_without_torch(command, "-m", str(model), str(tmp_path / "a.tsv"))
     assert ended.returncode == 0, ended.stderr
     assert len(ended.stdout.splitlines()) >= 2

@@ -1,7 +1,5 @@
 """CTranslate2 continues texts as PyTorch does, or there is no export."""
 
-import subprocess
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torchless import run_without_torch
 
 from jumok.bundle import load_bundle, save_bundle
 from jumok.engines.certificate import ParityError, compare, continuations
@@ -26,7 +25,6 @@ from jumok.model.language_model import LanguageModel
 from jumok.recipes.export import export_ctranslate2
 from jumok.tokenizer import Tokenizer
 
-SOURCE = Path(__file__).parent.parent.parent / "src"
 FROZEN = Path(__file__).parent.parent / "frozen" / "format-1"
 PROBE = [("The small cat sees the dog.",), ("작은 고양이가 개를 봐요.",), ("",)]
 VARIANTS: list[dict[str, Any]] = [
@@ -177,19 +175,6 @@ def test_auto_takes_the_export(tmp_path: Path, tokenizer: Tokenizer) -> None:
 def test_it_runs_without_torch(model: Path, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "a.txt").write_text("The small cat sees the dog.\n", encoding="utf-8")
     arguments = [*command, "-m", str(model), *([str(tmp_path / "a.txt")] if command[0] == "evaluate" else [])]
-    program = (
-        "import sys\n"
-        "sys.modules.update(dict.fromkeys(('torch', 'jaxtyping', 'sacrebleu')))\n"  # importing them fails from now on
-        "from jumok.cli.app import run\n"
-        "sys.exit(run(sys.argv[1:]))"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env={"PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    ended = run_without_torch(*arguments)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("The" if command[0] == "generate" else '{"passages": 1')

@@ -1,0 +1,19 @@
+"""Contenders that take turns, so that noise disturbs each alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+
+def in_turns(contenders: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    """Median seconds of each."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds + 1):
+        for name, run in contenders.items():
+            started = time.perf_counter()
+            run()
+            if number:  # the first warms up
+                times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(values) for name, values in times.items()}
