@@ -13,16 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumok.bundle import load_bundle, save_bundle
+from jumok.data.parallel import PAIRS
+from jumok.data.prepared import prepare_corpus
 from jumok.engines.certificate import Certificate, ParityError, compare, made_up_sources, require_parity, translations
 from jumok.engines.ct2 import Ctranslate2Engine, exported_model
-from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, export
+from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, SHORTLIST, export
 from jumok.engines.engine import Sampling, SearchOptions
 from jumok.engines.loading import load_translator
 from jumok.engines.native import TorchEngine
 from jumok.errors import BundleError, ConfigError
 from jumok.model.config import ModelConfig
 from jumok.model.translator import Translator
-from jumok.recipes.export import export_ctranslate2
+from jumok.recipes.export import MOST_BLEU_LOST_BY_SHORTLIST, export_ctranslate2
 from jumok.tokenizer import Tokenizer
 
 FROZEN = Path(__file__).parent.parent / "frozen" / "format-1"
@@ -143,6 +145,26 @@ def test_int8_is_certified_by_bleu(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert load_translator(tmp_path / "model", "ctranslate2").translate(probe[0][0])
     exact, _ = export_ctranslate2(save_model(tmp_path / "exact", load_translator(tmp_path / "model").tokenizer))
     assert (directory / "model.bin").stat().st_size < (exact / "model.bin").stat().st_size
+
+
+def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
+    probe = [pair for pair in zip(*(file.read_text("utf-8").splitlines() for file in files), strict=True) if all(pair)]
+    tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0)])
+    directory, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    assert certificate["shortlist"] is None
+    assert certificate["bleu_fast"] < certificate["bleu"] - MOST_BLEU_LOST_BY_SHORTLIST
+    assert not (directory / SHORTLIST).exists()
+    with pytest.raises(BundleError, match="no shortlist"):
+        load_translator(tmp_path / "model", "ctranslate2", fast=True)
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0), (50, 300)])
+    _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    assert certificate["shortlist"] == [50, 300]
+    assert certificate["bleu_fast"] >= certificate["bleu"] - MOST_BLEU_LOST_BY_SHORTLIST
+    assert load_translator(tmp_path / "model", "ctranslate2", fast=True).translate(probe[0][0])
 
 
 def test_a_model_that_translates_otherwise_is_not_exported(tmp_path: Path) -> None:

@@ -1,32 +1,41 @@
 """Which pieces may translate which."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.engines import shortlist
-from jumok.engines.shortlist import count_together, make_shortlist
+from jumok.engines.shortlist import learn_lexicon
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
 SIZE = 30
+FREQUENT = 20
 sentence = st.lists(st.integers(0, SIZE - 1), max_size=6)
 
 
 @given(st.lists(st.tuples(sentence, sentence), min_size=1, max_size=20))
-def test_pieces_are_counted_once_a_pair(pairs: list[tuple[list[int], list[int]]]) -> None:
-    before = shortlist.PAIRS_AT_A_TIME
-    shortlist.PAIRS_AT_A_TIME = 3
-    try:
-        codes, counts, sources, targets = count_together(pairs, SIZE)
-    finally:
-        shortlist.PAIRS_AT_A_TIME = before
-    found = dict(zip(codes.tolist(), counts.tolist(), strict=True))
-    for source in range(SIZE):
-        assert sources[source] == sum(source in pair[0] for pair in pairs)
-        assert targets[source] == sum(source in pair[1] for pair in pairs)
-        for target in range(SIZE):
-            expected = sum(source in pair[0] and target in pair[1] for pair in pairs)
-            assert found.get(source * SIZE + target, 0) == expected
+def test_what_stands_together_is_listed_once(pairs: list[tuple[list[int], list[int]]]) -> None:
+    lexicon = learn_lexicon(pairs, SIZE)
+    listed = list(zip(lexicon.sources.tolist(), lexicon.targets.tolist(), strict=True))
+    assert sorted(listed) == sorted({(one, other) for source, target in pairs for one in source for other in target})
+    for piece in range(SIZE):
+        assert lexicon.target_counts[piece] == sum(piece in target for _, target in pairs)
+
+
+def test_company_is_explained_away() -> None:
+    # 21 stands beside 10 as often as 20 does, but only because 11, which it stands for, is there too.
+    pairs = [([10, 11], [20, 21])] * 9 + [([11], [21])] * 9 + [([10], [20])]
+    lexicon = learn_lexicon(pairs, SIZE)
+    first = {source: lexicon.targets[lexicon.sources.tolist().index(source)] for source in (10, 11)}
+    assert first == {10: 20, 11: 21}
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortlist, "MOST_ENTRIES", 100)
+    pairs = iter([([10, 11], [20, 21, 22])] * 1000)
+    learn_lexicon(pairs, SIZE)
+    assert len(list(pairs)) == 1000 - (100 // 6 + 1)
 
 
 def test_words_that_translate_each_other_are_listed() -> None:
@@ -37,11 +46,12 @@ def test_words_that_translate_each_other_are_listed() -> None:
     targets = [f"{words[one]} {words[other]} 봐요" for one, other in drawn]
     tokenizer = Tokenizer.train(sources + targets, 400)
     pairs = list(zip(tokenizer.encode(sources), tokenizer.encode(targets), strict=True))
-    lines = make_shortlist(pairs, tokenizer).decode().split("\n")[:-1]
+    lines = learn_lexicon(pairs, tokenizer.size).shortlist(tokenizer, 2, FREQUENT).decode().split("\n")[:-1]
     table = dict(line.split("\t") for line in lines)
     always = table.pop("").split(" ")
     assert "</s>" in always
-    assert len(always) <= FIRST_PIECE + shortlist.FREQUENT
+    assert len(always) <= FIRST_PIECE + FREQUENT
+    assert all(len(candidates.split(" ")) <= 3 for candidates in table.values())
     for source, target in words.items():
         [ids], [wanted] = tokenizer.encode([source]), tokenizer.encode([target])
         offered = {*always, *(piece for piece in tokenizer.pieces(ids) for piece in table.get(piece, "").split(" "))}

@@ -46,6 +46,8 @@ def export(
     for key, name in (("bleu_exported", quantization), ("bleu_fast", "--fast")):
         if key in certificate:
             print(f"BLEU with {name}: {certificate[key]:.2f}, PyTorch: {certificate['bleu']:.2f}")
+    if certificate.get("shortlist", True) is None:
+        print("That loses too much: there is no --fast for this model.")
     if "bits_per_token_exported" in certificate:
         bits, others = certificate["bits_per_token_exported"], certificate["bits_per_token"]
         print(f"Bits a token with {quantization}: {bits:.3f}, PyTorch: {others:.3f}")

@@ -60,8 +60,8 @@ class Ctranslate2Engine:
 
         if fast and not (directory / SHORTLIST).is_file():
             raise BundleError(
-                f"{directory}: has no shortlist, which --fast needs. It is made from the training data: export the run "
-                "directory again, jumok export -m RUN --to ctranslate2"
+                f"{directory}: has no shortlist, which --fast needs. It is made from the training data (export the run "
+                "directory again: jumok export -m RUN --to ctranslate2), and left out where translations would suffer."
             )
         self._fast = fast
         self._longest = longest

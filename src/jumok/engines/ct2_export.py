@@ -33,11 +33,11 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 Certify = Callable[[Path], dict[str, Any]]
 
 
-def export(bundle: Bundle, quantization: str, certify: Certify, shortlist: bytes | None = None) -> Path:
+def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     """Writes the CTranslate2 model of a bundle, if `certify` finds nothing wrong with it; returns its directory.
 
-    `certify` is given a directory with the model and returns what certificate.json shall say, or raises. A `shortlist`
-    lies beside the model and is used by those who ask for it.
+    `certify` is given a directory with the model and returns what certificate.json shall say, or raises. Files that it
+    adds there are written too.
     """
     require_choice("quantization", quantization, QUANTIZATIONS)
     config = ModelConfig.from_dict(bundle.config)
@@ -46,8 +46,6 @@ def export(bundle: Bundle, quantization: str, certify: Certify, shortlist: bytes
     with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
         directory = Path(temporary, DIRECTORY)
         _convert(config, bundle.weights(), Tokenizer.from_bytes(bundle.tokenizer_bytes), directory, quantization)
-        if shortlist is not None:
-            (directory / SHORTLIST).write_bytes(shortlist)
         certificate = {"weights": weights_digest(bundle.path), "quantization": quantization, **certify(directory)}
         files: dict[str, bytes | Callable[[], bytes]] = {
             path.name: partial(path.read_bytes) for path in sorted(directory.iterdir())

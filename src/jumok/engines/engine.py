@@ -55,7 +55,7 @@ class SearchOptions:
     no_repeat_ngram: int = 0  # no so many tokens in a row twice in an output; 0: no such rule
     max_ratio: float = 2.0  # the longest output has max_ratio * source tokens + 32: beyond that, it is lost in a loop
     sampling: Sampling | None = None
-    batch_tokens: int = 8192  # padded source tokens * beam that go through the model at a time; changes no output
+    batch_tokens: int = 4096  # padded source tokens * beam that go through the model at a time; changes no output
 
     def __post_init__(self) -> None:
         _require_whole(self, "beam", 1)

@@ -83,7 +83,7 @@ def split_text(text: str, limit: int, count: Count, *, usual: int | None = None)
     Sentences over the limit are halved: at , ; : or at a space if there is one, else between two characters.
     """
     usual = limit if usual is None else min(usual, limit)
-    lines = _parts(re.split(r"(?<=\n)", text))
+    lines = _parts(re.split(r"(?<=\n)", text) if "\n" in text else [text])
     counts = count([line.text for line in lines.segments])
     segments: list[Segment] = []
     for line, tokens in zip(lines.segments, counts, strict=True):

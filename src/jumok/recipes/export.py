@@ -28,15 +28,20 @@ from jumok.engines.engine import SearchOptions, TokenEngine
 from jumok.engines.generation import LanguageEngine
 from jumok.engines.language_model import TorchLanguageModel
 from jumok.engines.native import TorchEngine
-from jumok.engines.shortlist import make_shortlist
+from jumok.engines.shortlist import learn_lexicon
 from jumok.errors import BundleError
 from jumok.evaluation import corpus_scores, pair_scores, total_score
+from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
 from jumok.training.records import STORE, read_run
 
 MOST_PROBES = 500
 # What rounding to int8 may cost, on the probe set.
 MOST_BLEU_LOST = 0.5
+# Candidates of each source piece and frequent pieces on a shortlist: the first that costs at most this much is taken.
+SHORTLISTS = ((50, 300), (100, 1_000))
+MOST_BLEU_LOST_BY_SHORTLIST = 0.1
+SHORTLIST_PAIRS = 60_000  # more change the lists hardly at all
 MOST_BITS_LOST = 0.02  # a token
 MOST_OTHER_ANSWERS = 0.01  # of a classifier
 PROMPTS, CONTINUED = 16, 32  # probes that a language model continues, and by how many tokens
@@ -50,7 +55,8 @@ def export_ctranslate2(
     """Exports the model in `model`, a bundle or a run; returns where to, and the certificate.
 
     `probe` are examples to compare on, beside some that are made up. From the pairs a translator was trained on,
-    `train`, a shortlist is made. Raises ParityError, with nothing exported, if the exported model answers otherwise.
+    `train`, a shortlist is made, if that does no harm on the probe set. Raises ParityError, with nothing exported, if
+    the exported model answers otherwise.
     """
     bundle = load_bundle(model)
     task = bundle.config.get("task", "translator")
@@ -59,12 +65,12 @@ def export_ctranslate2(
 
     def certify(directory: Path) -> dict[str, Any]:
         certificate.update(_CERTIFY[task](bundle, directory, quantization, probe))
+        if train is not None and probe and task == "translator":
+            wanted = certificate.get("bleu_exported", certificate["bleu"])
+            certificate.update(_add_shortlist(bundle, directory, probe, train, wanted))
         return certificate
 
-    shortlist = None
-    if train is not None and task == "translator":
-        shortlist = make_shortlist(_pairs(train), Tokenizer.from_bytes(bundle.tokenizer_bytes))
-    return export(bundle, quantization, certify, shortlist), certificate
+    return export(bundle, quantization, certify), certificate
 
 
 def is_exported(model: Path) -> bool:
@@ -76,7 +82,7 @@ def is_exported(model: Path) -> bool:
 
 
 def _pairs(train: TokenStore) -> Iterator[tuple[list[int], list[int]]]:
-    for number in range(len(train)):
+    for number in range(0, len(train), max(1, len(train) // SHORTLIST_PAIRS)):
         yield train.example("source", number), train.example("target", number)
 
 
@@ -98,7 +104,7 @@ def _certify_translator(bundle: Bundle, directory: Path, quantization: str, prob
     tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
     original = TorchEngine.from_bundle(bundle)
     longest = longest_text(original.model.config)
-    exported = Ctranslate2Engine(directory, tokenizer, lambda: original, longest=longest)
+    exported = _engine(bundle, directory)
     sources = [*tokenizer.encode([pair[0] for pair in probe]), *made_up_sources(tokenizer)]
     probed = translations(original), translations(exported)
     found = compare(*probed, [source for source in sources if len(source) <= longest])
@@ -111,10 +117,29 @@ def _certify_translator(bundle: Bundle, directory: Path, quantization: str, prob
     if quantization != "float32":
         values["bleu_exported"] = _bleu(exported, tokenizer, probe)
         _require_bleu(values["bleu"], values["bleu_exported"], len(probe))
-    if (directory / SHORTLIST).is_file():
-        fast = Ctranslate2Engine(directory, tokenizer, lambda: original, longest=longest, fast=True)
-        values["bleu_fast"] = _bleu(fast, tokenizer, probe)
     return values
+
+
+def _engine(bundle: Bundle, directory: Path, *, fast: bool = False) -> Ctranslate2Engine:
+    tokenizer, longest = (
+        Tokenizer.from_bytes(bundle.tokenizer_bytes),
+        longest_text(ModelConfig.from_dict(bundle.config)),
+    )
+    return Ctranslate2Engine(directory, tokenizer, lambda: TorchEngine.from_bundle(bundle), longest=longest, fast=fast)
+
+
+def _add_shortlist(bundle: Bundle, directory: Path, probe: Probe, train: TokenStore, wanted: float) -> dict[str, Any]:
+    """Puts a shortlist beside the exported model, the shortest with hardly less BLEU than `wanted`, if any."""
+    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    lexicon = learn_lexicon(_pairs(train), tokenizer.size)
+    bleu = 0.0
+    for candidates, frequent in SHORTLISTS:
+        (directory / SHORTLIST).write_bytes(lexicon.shortlist(tokenizer, candidates, frequent))
+        bleu = _bleu(_engine(bundle, directory, fast=True), tokenizer, probe)
+        if bleu >= wanted - MOST_BLEU_LOST_BY_SHORTLIST:
+            return {"bleu_fast": bleu, "shortlist": [candidates, frequent]}
+    (directory / SHORTLIST).unlink()
+    return {"bleu_fast": bleu, "shortlist": None}
 
 
 def _bleu(engine: TokenEngine, tokenizer: Tokenizer, probe: Probe) -> float:

@@ -13,6 +13,7 @@ from jumok.search.hypothesis import Hypothesis
 MIN_REPEATS = 3
 MIN_COVERED = 8  # "no, no, no" and "1 000 000 000" are language; eight tokens and more of the same thing rarely are
 LONGEST_PERIOD = 32  # tokens; whole sentences repeat too
+LEAST_REPEATED = MIN_COVERED - MIN_COVERED // MIN_REPEATS  # tokens of any loop that stood there before
 RETRY_NGRAM = 3  # the second attempt may not say three tokens in a row twice
 
 
@@ -36,6 +37,8 @@ def find_loop(ids: Sequence[int]) -> Loop | None:
     It need not be at the very end: many a loop is followed by a full stop.
     """
     longest: Loop | None = None
+    if len(ids) - len(set(ids)) < LEAST_REPEATED:  # so it is with most sentences, and quickly known
+        return None
     for period in range(1, min(LONGEST_PERIOD, len(ids) // MIN_REPEATS) + 1):
         found = _longest_run(ids, period)
         if found.covered >= max(MIN_COVERED, MIN_REPEATS * period) and (not longest or found.covered > longest.covered):
@@ -59,8 +62,10 @@ def is_suspect(hypothesis: Hypothesis, source: Sequence[int] = ()) -> bool:
     """True if an output did not end by itself, or repeats itself far more than its source does."""
     if not hypothesis.finished:
         return True
-    loop, of_source = find_loop(hypothesis.ids), find_loop(source)
-    return loop is not None and (of_source is None or loop.covered > 2 * of_source.covered)
+    if (loop := find_loop(hypothesis.ids)) is None:
+        return False
+    of_source = find_loop(source)
+    return of_source is None or loop.covered > 2 * of_source.covered
 
 
 def resolve(

@@ -27,6 +27,7 @@ class Tokenizer:
     def __init__(self, processor: Any) -> None:
         self._processor = processor
         self._ways_to_cut = lru_cache(KNOWN_WORDS)(self._cut)
+        self._pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int, *, seed: int = 0) -> Tokenizer:
@@ -109,7 +110,8 @@ class Tokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """What each id stands for, readable: `▁` at the start of a piece is a space, `<0xE2>` a byte."""
-        return [str(self._processor.id_to_piece(int(i))) for i in ids]
+        known = self._pieces
+        return [known[i] for i in ids]
 
     def _prepare(self, texts: Sequence[str]) -> tuple[list[str], dict[int, str]]:
         """Normalised texts; where one holds a real ▁, with a stand-in for it, listed by row."""
