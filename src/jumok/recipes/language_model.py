@@ -21,6 +21,7 @@ from jumok.model.language_model import LanguageModel
 from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
 from jumok.recipes.request import PathLike, Request
+from jumok.training.auto import Choice
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -43,6 +44,11 @@ class _LanguageModelTask(CorpusTask):
     """Passages of text, the next token, bits per byte."""
 
     name, kind, batches = "language_model", PASSAGES, TextEpochs
+
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """Smoothed answers would teach it to expect what hardly ever comes."""
+        del settings
+        return (Choice("loss.smoothing", 0.0, "what counts are the probabilities themselves"),)
 
     def config(self, settings: Settings) -> ModelConfig:
         vocabulary = self.corpus.tokenizer.size
