@@ -1,13 +1,13 @@
 """Sentences a second, text to text: Jumok and CTranslate2 itself, with the very same weights, in turns.
 
-    python benchmarks/translation_speed.py --run RUN --file SOURCE      # rewrites translation_speed.md
+    python benchmarks/translation_speed.py --run RUN… --file SOURCE     # rewrites translation_speed.md
 
-RUN is a training of `jumok train translator`, SOURCE a text file (may be .gz), repeated up to 5,000 lines. Contenders:
-Jumok's command as it is; `--fast`; CTranslate2 as its README shows (one translator, its own threads, texts given at
-once); CTranslate2 used as well as we can by hand (one thread for each of as many workers as there are cores, sentences
-sorted by length, batches by tokens), and the same with a beam search as thorough as ours: CTranslate2's own ends when
-as many outputs have ended as the beam is wide, ours at twice as many (src/jumok/engines/ct2.py says why). Each runs in
-a process of its own, which loads, warms up and then translates.
+Each RUN is a training of `jumok train translator`, SOURCE a text file (may be .gz), repeated as often as it takes.
+Contenders: Jumok's command as it is; `--fast`; CTranslate2 as its README shows (one translator, its own threads, texts
+given at once); CTranslate2 used as well as we can by hand (one thread for each of as many workers as there are cores,
+sentences sorted by length, batches by tokens), and the same with a beam search as thorough as ours: CTranslate2's own
+ends when as many outputs have ended as the beam is wide, ours at twice as many (src/jumok/engines/ct2.py says why).
+Each runs in a process of its own, which loads, warms up and then translates.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def contender(name: str, model: Path, beam: int, tokens: int) -> Translate:
 def run_one(arguments: argparse.Namespace) -> None:
     """One contender in this process: sentences a second for the file and one at a time, megabytes, and the outputs."""
     lines = read(arguments.file, arguments.lines)
-    translate = contender(arguments.one, arguments.run, arguments.beam, arguments.tokens)
+    translate = contender(arguments.one, arguments.run[0], arguments.beam, arguments.tokens)
     translate(lines[:WARM_UP])
     started = time.perf_counter()
     outputs = translate(lines)
@@ -138,21 +138,28 @@ def compare(model: Path, beam: int, arguments: argparse.Namespace) -> dict[str, 
     return results
 
 
-def rows(quantization: str, beam: int, results: dict[str, list[dict[str, Any]]]) -> list[str]:
+def rows(title: str, beam: int, results: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Lines of the table. Ratios are taken round by round."""
     lines = []
     for name in CONTENDERS:
-        cells = []
-        for what in ("file", "alone"):
-            rates = [round_[what] for round_ in results[name]]
-            ratios = sorted(a[what] / b[what] for a, b in zip(results["jumok"], results[name], strict=True))
-            ratio = "" if name == "jumok" else f" ({statistics.median(ratios):.2f}×, {ratios[0]:.2f}–{ratios[-1]:.2f})"
-            cells.append(f"{statistics.median(rates):,.0f}{ratio}")
         same = [a == b for a, b in zip(results["jumok"][0]["outputs"], results[name][0]["outputs"], strict=True)]
-        memory = max(round_["memory"] for round_ in results[name])
-        agreement = f"{sum(same) / len(same):.1%}"
-        lines.append(f"| {quantization} | {beam} | {name} | {cells[0]} | {cells[1]} | {memory:,.0f} MB | {agreement} |")
+        cells = [
+            f"{statistics.median(round_['file'] for round_ in results[name]):,.0f}",
+            ratio(results[name], results[BY_HAND], "file") if name != BY_HAND else "1",
+            ratio(results["jumok"], results[name], "file") if name != "jumok" else "1",
+            f"{statistics.median(round_['alone'] for round_ in results[name]):,.0f}",
+            ratio(results["jumok"], results[name], "alone") if name != "jumok" else "1",
+            f"{max(round_['memory'] for round_ in results[name]):,.0f} MB",
+            f"{sum(same) / len(same):.1%}",
+        ]
+        lines.append(f"| {title} | {beam} | {name} | {' | '.join(cells)} |")
     return lines
+
+
+def ratio(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], what: str) -> str:
+    """The median, and from the least to the most."""
+    ratios = sorted(one[what] / other[what] for one, other in zip(ours, theirs, strict=True))
+    return f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
 
 
 def cold_start(model: Path, line: str) -> float:
@@ -166,19 +173,17 @@ def cold_start(model: Path, line: str) -> float:
     return statistics.median(times)
 
 
-def export_int8(model: Path, copy: Path, store: Path) -> Path:
-    """A copy of the run, exported as int8."""
-    shutil.copytree(model, copy / "model")
-    shutil.copytree(store, copy / "store")
-    shutil.copy(model.parent / "run.json", copy / "run.json")
-    command = [sys.executable, "-m", "jumok", "export", "-m", str(copy), "--quantization", "int8"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return copy / "model"
+def exported_copy(run: Path, copy: Path, quantization: str) -> Path | None:
+    """A copy of the run with a new export; None if it would lose too much."""
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("checkpoints"))
+    command = [sys.executable, "-m", "jumok", "export", "-m", str(copy), "--quantization", quantization]
+    done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+    return None if done.returncode else copy / "model"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--run", type=Path, nargs="+", required=True)
     parser.add_argument("--file", type=Path, required=True)
     parser.add_argument("--lines", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -189,31 +194,36 @@ def main() -> None:
     if arguments.one:
         run_one(arguments)
         return
-    table = []
+    table, refused = [], []
     with tempfile.TemporaryDirectory() as temporary:
-        model = arguments.run / "model"
-        int8 = export_int8(model, Path(temporary), arguments.run / "store")
-        for quantization, directory in (("float32", model), ("int8", int8)):
-            for beam in (1, 5):
-                table += rows(quantization, beam, compare(directory, beam, arguments))
-                print(*table[-len(CONTENDERS) :], sep="\n", flush=True)
-    started = cold_start(arguments.run, read(arguments.file, 1)[0])
-    PAGE.write_text(page(table, started, arguments), encoding="utf-8")
+        for run in arguments.run:
+            vocabulary = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["vocabulary"]
+            for quantization in ("float32", "int8"):
+                title = f"{vocabulary:,} pieces, {quantization}"
+                model = exported_copy(run, Path(temporary, title), quantization)
+                if model is None:
+                    refused.append(f"`jumok export` refuses {title}: too much would be lost.")
+                    continue
+                for beam in (1, 5):
+                    table += rows(title, beam, compare(model, beam, arguments))
+                    print(*table[-len(CONTENDERS) :], sep="\n", flush=True)
+        started = cold_start(arguments.run[0], read(arguments.file, 1)[0])
+    PAGE.write_text(page(table, refused, started, arguments), encoding="utf-8")
 
 
-def page(table: list[str], started: float, arguments: argparse.Namespace) -> str:
-    body = "\n".join(table)
+def page(table: list[str], refused: list[str], started: float, arguments: argparse.Namespace) -> str:
     return f"""# Translation speed
 
 Sentences a second, text to text, the same weights for all; {arguments.lines:,} lines, {arguments.rounds} rounds in
-turns. `python benchmarks/translation_speed.py --run RUN --file SOURCE` gives this page; its first lines say who the
-contenders are. Behind a rate stands how many times as fast Jumok is (median, and from least to most over the rounds).
-{describe_machine()}
+turns. `python benchmarks/translation_speed.py --run RUN… --file SOURCE --lines {arguments.lines} --rounds
+{arguments.rounds}` gives this page; its first lines say who the contenders are. Ratios are medians over the rounds, and
+from the least to the most. {describe_machine()}
 
-| weights | beam | | a file | one at a time | memory | outputs as Jumok's |
-|---|---|---|---|---|---|---|
-{body}
+| model | beam | | a file | of CTranslate2 by hand | Jumok to it | one at a time | Jumok to it | memory | as Jumok's |
+|---|---|---|---|---|---|---|---|---|---|
+{chr(10).join(table)}
 
+{" ".join(refused)}
 From the command to the first translation, all in: {started:.2f} s (`jumok translate`, median of {COLD_STARTS}).
 """
 

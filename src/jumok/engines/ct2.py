@@ -23,7 +23,7 @@ from jumok.tokenizer import EOS, Tokenizer
 # CTranslate2 ends a beam search when so many times `beam` outputs have ended, however good those still open are. With
 # its own choice, 1, 23 of 1,000 sentences of the built-in corpus came out otherwise than from a search that makes sure;
 # with 2, none.
-PATIENCE = 2.0
+PATIENCE, FAST_PATIENCE = 2.0, 1.0
 FAST_TOKENS = 512  # in a batch: the fewer sentences share a shortlist, the shorter it is
 SCORED_TOKENS = 4096  # padded tokens at a time, when targets are given
 
@@ -156,7 +156,7 @@ class Ctranslate2Engine:
             return_scores=True,
             return_end_token=True,
             use_vmap=self._fast,
-            patience=PATIENCE,
+            patience=FAST_PATIENCE if self._fast else PATIENCE,
         )
         return answers
 

@@ -110,7 +110,8 @@ class TextTranslator:
 
         def count(parts: Sequence[str]) -> list[int]:
             new = [part for part in dict.fromkeys(parts) if part not in encoded]
-            encoded.update(zip(new, self.tokenizer.encode(new), strict=True))
+            if new:
+                encoded.update(zip(new, self.tokenizer.encode(new), strict=True))
             return [len(encoded[part]) for part in parts]
 
         limit = options.segment_tokens or SEGMENT_TOKENS

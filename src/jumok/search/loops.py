@@ -37,9 +37,9 @@ def find_loop(ids: Sequence[int]) -> Loop | None:
     It need not be at the very end: many a loop is followed by a full stop.
     """
     longest: Loop | None = None
-    if len(ids) - len(set(ids)) < LEAST_REPEATED:  # so it is with most sentences, and quickly known
-        return None
-    for period in range(1, min(LONGEST_PERIOD, len(ids) // MIN_REPEATS) + 1):
+    repeated = len(ids) - len(set(ids))  # too few in most sentences, and quickly known
+    most = 0 if repeated < LEAST_REPEATED else repeated // (MIN_REPEATS - 1)
+    for period in range(1, min(LONGEST_PERIOD, most) + 1):
         found = _longest_run(ids, period)
         if found.covered >= max(MIN_COVERED, MIN_REPEATS * period) and (not longest or found.covered > longest.covered):
             longest = found
