@@ -5,7 +5,8 @@
 The plain loop has packed projections, fused attention, nn.Dropout, F.cross_entropy, fused Adam and the very same sorted
 batches: what a careful person writes. Both start as processes of their own, in turns. Jumok's figure comes from its
 log.jsonl: tokens learned from, divided by seconds spent training, without validation and checkpoints. The limit is the
-matrix multiplication this machine does alone, measured before and after every round: of large matrices, in one call.
+matrix multiplication this machine does alone, measured before and after every round: of large matrices, in one call. A
+small model's matrices are not large; what its own products would take if there were nothing else is measured as well.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,28 @@ def multiplication_peak() -> float:
     return best
 
 
+def products_alone(size: str) -> float:
+    """Target tokens a second if a step were nothing but its matrix products, forward and back, in their own shapes."""
+    config = preset(size, vocabulary=VOCABULARY)
+    d, ff = config.d_model, config.d_ff
+    layer = [(d, 3 * d), (d, d), (d, ff), (ff, d)]  # inputs and outputs of its projections
+    crossing = [(d, d), (d, 2 * d), (d, d)]
+    shapes = config.encoder_layers * layer + config.decoder_layers * (layer + crossing) + [(d, VOCABULARY)]
+    seconds = 0.0
+    for (inputs, outputs), count in Counter(shapes).items():
+        x, weight, gradient = (
+            torch.randn(rows, columns)
+            for rows, columns in ((BATCH_TOKENS, inputs), (outputs, inputs), (BATCH_TOKENS, outputs))
+        )
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            x @ weight.T, gradient @ weight, gradient.T @ x
+            times.append(time.perf_counter() - started)
+        seconds += count * min(times)
+    return BATCH_TOKENS / seconds
+
+
 def needed_per_token(size: str) -> float:
     """Multiplications and additions of matrix products for one target token and its source token, forward and back."""
     config = preset(size, vocabulary=VOCABULARY)
@@ -130,10 +154,11 @@ def needed_per_token(size: str) -> float:
 def compare(data: list[Path], size: str, steps: int, rounds: int) -> dict[str, Any]:
     """Rates of both, round by round."""
     results: dict[str, list[dict[str, float]]] = {"plain": [], "jumok": []}
-    peaks = []
+    peaks, alone = [], []
     with tempfile.TemporaryDirectory() as store:
         arguments = [sys.executable, __file__, "--plain", size, "--steps", str(steps), "--store", store]
         for number in range(rounds):
+            alone.append(products_alone(size))
             peaks.append(multiplication_peak())  # the machine is not as fast in one minute as in the next
             for name in ("plain", "jumok") if number % 2 else ("jumok", "plain"):
                 if name == "jumok":
@@ -149,7 +174,9 @@ def compare(data: list[Path], size: str, steps: int, rounds: int) -> dict[str, A
     around = [(before + after) / 2 for before, after in itertools.pairwise(peaks)]
     needed = needed_per_token(size) / 1e9
     shares = sorted(run["rate"] * needed / peak for run, peak in zip(results["jumok"], around, strict=True))
-    return {"size": size, "rate": rate, "ratios": ratios, "memory": memory, "shares": shares, "peaks": around}
+    own = sorted(run["rate"] / bound for run, bound in zip(results["jumok"], alone, strict=True))
+    values = {"size": size, "rate": rate, "ratios": ratios, "memory": memory, "shares": shares, "peaks": around}
+    return {**values, "own": own, "alone": statistics.median(alone)}
 
 
 def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
@@ -163,8 +190,9 @@ def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
         f"`python benchmarks/training_speed.py --data DIRECTORY --sizes {sizes}` gives this page.",
         describe_machine(),
         "",
-        "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | of the matrix peak | memory |",
-        "|---|---|---|---|---|---|",
+        "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | of the matrix peak "
+        "| of its products alone | memory |",
+        "|---|---|---|---|---|---|---|",
     ]
     for result in results:
         rate, memory, ratios, shares = result["rate"], result["memory"], result["ratios"], result["shares"]
@@ -173,6 +201,8 @@ def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
             f"| **{statistics.median(ratios):.2f}×** ({', '.join(f'{ratio:.2f}' for ratio in ratios)}) "
             f"| {statistics.median(shares):.0%} ({shares[0]:.0%}–{shares[-1]:.0%}) "
             f"of {statistics.median(result['peaks']):.0f} GFLOP/s "
+            f"| {statistics.median(result['own']):.0%} ({result['own'][0]:.0%}–{result['own'][-1]:.0%}) "
+            f"of {result['alone']:,.0f} tokens/s "
             f"| {memory['plain']:,.0f} / {memory['jumok']:,.0f} MB |"
         )
     return "\n".join(lines) + "\n"
