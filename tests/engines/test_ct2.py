@@ -16,7 +16,7 @@ from jumok.bundle import load_bundle, save_bundle
 from jumok.data.parallel import PAIRS
 from jumok.data.prepared import prepare_corpus
 from jumok.engines.certificate import Certificate, ParityError, compare, made_up_sources, require_parity, translations
-from jumok.engines.ct2 import Ctranslate2Engine, exported_model
+from jumok.engines.ct2 import Ctranslate2Engine, exported_model, fast_patience
 from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, SHORTLIST, export
 from jumok.engines.engine import Sampling, SearchOptions
 from jumok.engines.loading import load_translator
@@ -153,17 +153,18 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     probe = [pair for pair in zip(*(file.read_text("utf-8").splitlines() for file in files), strict=True) if all(pair)]
     tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
     train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
-    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0)])
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0)])
     directory, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["shortlist"] is None
-    assert certificate["bleu_fast"] < certificate["bleu"] - MOST_BLEU_LOST_BY_SHORTLIST
+    assert certificate["bleu_fast"] < certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
     assert not (directory / SHORTLIST).exists()
     with pytest.raises(BundleError, match="no shortlist"):
         load_translator(tmp_path / "model", "ctranslate2", fast=True)
-    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0), (50, 300)])
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0), (50, 300, 1.5)])
     _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
-    assert certificate["shortlist"] == [50, 300]
-    assert certificate["bleu_fast"] >= certificate["bleu"] - MOST_BLEU_LOST_BY_SHORTLIST
+    assert certificate["shortlist"] == {"candidates": 50, "frequent": 300, "patience": 1.5}
+    assert fast_patience(directory) == 1.5
+    assert certificate["bleu_fast"] >= certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
     assert load_translator(tmp_path / "model", "ctranslate2", fast=True).translate(probe[0][0])
 
 

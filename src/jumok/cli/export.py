@@ -43,9 +43,12 @@ def export(
     ties = f", {certificate['ties']} more differ by a tie" if certificate["ties"] else ""
     print(f"Certified: {certificate['equal']} of {certificate['sources']} probes answered alike{ties};")
     print(f"scores within {certificate['largest_score_difference']:.1e}.")
-    for key, name in (("bleu_exported", quantization), ("bleu_fast", "--fast")):
+    for key, name, other, than in (
+        ("bleu_exported", quantization, "bleu", "PyTorch"),
+        ("bleu_fast", "--fast", "bleu_beam", "without it"),
+    ):
         if key in certificate:
-            print(f"BLEU with {name}: {certificate[key]:.2f}, PyTorch: {certificate['bleu']:.2f}")
+            print(f"BLEU with {name}: {certificate[key]:.2f}, {than}: {certificate[other]:.2f}")
     if certificate.get("shortlist", True) is None:
         print("That loses too much: there is no --fast for this model.")
     if "bits_per_token_exported" in certificate:

@@ -128,11 +128,11 @@ def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bo
     directory = _exported(bundle, engine)
     if directory is None:
         return _torch_engine(bundle)
-    from jumok.engines.ct2 import Ctranslate2Engine
+    from jumok.engines.ct2 import Ctranslate2Engine, fast_patience
     from jumok.engines.ct2_export import longest_text
 
-    longest = longest_text(ModelConfig.from_dict(bundle.config))
-    return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=fast)
+    longest, patience = longest_text(ModelConfig.from_dict(bundle.config)), fast_patience(directory) if fast else None
+    return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=patience)
 
 
 def _torch_engine(bundle: Bundle) -> TokenEngine:

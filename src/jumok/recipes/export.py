@@ -20,7 +20,7 @@ from jumok.engines.certificate import (
     translations,
 )
 from jumok.engines.classifier import TorchClassifier
-from jumok.engines.ct2 import Ctranslate2Engine, exported_model
+from jumok.engines.ct2 import PATIENCE, Ctranslate2Engine, exported_model
 from jumok.engines.ct2_classifier import Ctranslate2Classifier
 from jumok.engines.ct2_export import SHORTLIST, export, longest_text
 from jumok.engines.ct2_language_model import Ctranslate2LanguageModel
@@ -38,9 +38,10 @@ from jumok.training.records import STORE, read_run
 MOST_PROBES = 500
 # What rounding to int8 may cost, on the probe set.
 MOST_BLEU_LOST = 0.5
-# Candidates of each source piece and frequent pieces on a shortlist: the first that costs at most this much is taken.
-SHORTLISTS = ((50, 300), (100, 1_000))
-MOST_BLEU_LOST_BY_SHORTLIST = 0.1
+# Candidates of a source piece, frequent pieces, and the patience of beam search: from the fastest on, until one costs
+# at most this much.
+SHORTLISTS = ((50, 300, 1.0), (50, 300, PATIENCE), (100, 1_000, PATIENCE))
+MOST_BLEU_LOST_BY_SHORTLIST, FAST_BEAM = 0.1, 5
 SHORTLIST_PAIRS = 60_000  # more change the lists hardly at all
 MOST_BITS_LOST = 0.02  # a token
 MOST_OTHER_ANSWERS = 0.01  # of a classifier
@@ -66,8 +67,7 @@ def export_ctranslate2(
     def certify(directory: Path) -> dict[str, Any]:
         certificate.update(_CERTIFY[task](bundle, directory, quantization, probe))
         if train is not None and probe and task == "translator":
-            wanted = certificate.get("bleu_exported", certificate["bleu"])
-            certificate.update(_add_shortlist(bundle, directory, probe, train, wanted))
+            certificate.update(_add_shortlist(bundle, directory, probe, train))
         return certificate
 
     return export(bundle, quantization, certify), certificate
@@ -120,31 +120,30 @@ def _certify_translator(bundle: Bundle, directory: Path, quantization: str, prob
     return values
 
 
-def _engine(bundle: Bundle, directory: Path, *, fast: bool = False) -> Ctranslate2Engine:
-    tokenizer, longest = (
-        Tokenizer.from_bytes(bundle.tokenizer_bytes),
-        longest_text(ModelConfig.from_dict(bundle.config)),
-    )
+def _engine(bundle: Bundle, directory: Path, *, fast: float | None = None) -> Ctranslate2Engine:
+    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    longest = longest_text(ModelConfig.from_dict(bundle.config))
     return Ctranslate2Engine(directory, tokenizer, lambda: TorchEngine.from_bundle(bundle), longest=longest, fast=fast)
 
 
-def _add_shortlist(bundle: Bundle, directory: Path, probe: Probe, train: TokenStore, wanted: float) -> dict[str, Any]:
-    """Puts a shortlist beside the exported model, the shortest with hardly less BLEU than `wanted`, if any."""
+def _add_shortlist(bundle: Bundle, directory: Path, probe: Probe, train: TokenStore) -> dict[str, Any]:
+    """Puts a shortlist beside the exported model, the fastest that costs hardly any BLEU, if there is one."""
     tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
     lexicon = learn_lexicon(_pairs(train), tokenizer.size)
-    bleu = 0.0
-    for candidates, frequent in SHORTLISTS:
+    values: dict[str, Any] = {"bleu_beam": _bleu(_engine(bundle, directory), tokenizer, probe, FAST_BEAM)}
+    for candidates, frequent, patience in SHORTLISTS:
         (directory / SHORTLIST).write_bytes(lexicon.shortlist(tokenizer, candidates, frequent))
-        bleu = _bleu(_engine(bundle, directory, fast=True), tokenizer, probe)
-        if bleu >= wanted - MOST_BLEU_LOST_BY_SHORTLIST:
-            return {"bleu_fast": bleu, "shortlist": [candidates, frequent]}
+        values["bleu_fast"] = _bleu(_engine(bundle, directory, fast=patience), tokenizer, probe, FAST_BEAM)
+        if values["bleu_fast"] >= values["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST:
+            chosen = {"candidates": candidates, "frequent": frequent, "patience": patience}
+            return {**values, "shortlist": chosen}
     (directory / SHORTLIST).unlink()
-    return {"bleu_fast": bleu, "shortlist": None}
+    return {**values, "shortlist": None}
 
 
-def _bleu(engine: TokenEngine, tokenizer: Tokenizer, probe: Probe) -> float:
+def _bleu(engine: TokenEngine, tokenizer: Tokenizer, probe: Probe, beam: int = 1) -> float:
     sources, references = tokenizer.encode([pair[0] for pair in probe]), [pair[1] for pair in probe]
-    outputs = tokenizer.decode([found[0].ids for found in engine.generate(sources, SearchOptions(beam=1))])
+    outputs = tokenizer.decode([found[0].ids for found in engine.generate(sources, SearchOptions(beam=beam))])
     return corpus_scores(outputs, references).bleu
 
 
