@@ -26,6 +26,7 @@ from jumok.tokenizer import EOS, Tokenizer
 # of the time.
 PATIENCE = 2.0
 FAST_TOKENS = 512  # in a batch: the fewer sentences share a shortlist, the shorter it is
+BATCHES_EACH = 8  # for every worker, of sources about as long: with few, some worker is done long before the other
 SCORED_TOKENS = 4096  # padded tokens at a time, when targets are given
 
 Ids = Sequence[Sequence[int]]
@@ -107,7 +108,8 @@ class Ctranslate2Engine:
         prefixes = [()] * len(sources) if prefixes is None else prefixes
         results: list[list[Hypothesis]] = [[] for _ in sources]
         waiting = []
-        for limit, places in self._by_limit(sources, prefixes, options).items():
+        groups = self._by_limit(sources, prefixes, options)
+        for limit, places in sorted(groups.items(), reverse=True):  # the longest first: at the end, none waits long
             lengths = [len(sources[place]) + 1 for place in places]
             for batch in self._batches(lengths, options):
                 chosen = [places[i] for i in batch]
@@ -148,8 +150,8 @@ class Ctranslate2Engine:
         return groups
 
     def _batches(self, lengths: list[int], options: SearchOptions) -> list[list[int]]:
-        """As large as the options allow, but as many as there are workers."""
-        share = -(-sum(lengths) * options.rows // self._workers)
+        """As large as the options allow, but enough of them to keep all workers busy."""
+        share = -(-sum(lengths) * options.rows // (self._workers * BATCHES_EACH))
         most = min(options.batch_tokens, FAST_TOKENS * options.rows) if self._fast else options.batch_tokens
         return sorted_batches(lengths, max(1, min(most, share)), options.rows)
 
