@@ -215,8 +215,9 @@ def page(table: list[str], started: float, arguments: argparse.Namespace) -> str
     return f"""# Translation speed
 
 Sentences a second, text to text, the same weights for all; {arguments.lines:,} lines, {arguments.rounds} rounds in
-turns. `python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE` gives this page; its first
-lines say who the contenders are. Ratios are medians over the rounds, and from the least to the most.
+turns. `python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE --lines {arguments.lines}
+--rounds {arguments.rounds}` gives this page; the file's first lines say who the contenders are. Ratios are medians over
+the rounds, and from the least to the most.
 {describe_machine()}
 
 | model | beam | | a file | of CTranslate2 by hand | Jumok to it | one at a time | Jumok to it | memory | as Jumok's |
