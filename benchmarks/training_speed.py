@@ -121,7 +121,7 @@ def multiplication_peak() -> float:
 
 
 def products_alone(size: str) -> float:
-    """Target tokens a second if a step were nothing but its matrix products, forward and back, in their own shapes."""
+    """Target tokens a second if a step were nothing but the products of its projections, forward and back."""
     config = preset(size, vocabulary=VOCABULARY)
     d, ff = config.d_model, config.d_ff
     layer = [(d, 3 * d), (d, d), (d, ff), (ff, d)]  # inputs and outputs of its projections
@@ -187,7 +187,8 @@ def page(results: list[dict[str, Any]], rounds: int, steps: int) -> str:
         "",
         f"Multi30k en→de, vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds} rounds,",
         f"{steps} steps each, in turns.",
-        f"`python benchmarks/training_speed.py --data DIRECTORY --sizes {sizes}` gives this page.",
+        f"`python benchmarks/training_speed.py --data DIRECTORY --sizes {sizes} --rounds {rounds} --steps {steps}`",
+        "gives this page. A model's products: those of its projections and its output, without attention's own.",
         describe_machine(),
         "",
         "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | of the matrix peak "

@@ -197,13 +197,15 @@ def main() -> None:
     if arguments.one:
         run_one(arguments)
         return
+    if not arguments.float32 and not arguments.int8:
+        parser.error("a training is needed: --float32 RUN, --int8 RUN or both")
     table: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         for quantization in QUANTIZATIONS:
             for run in getattr(arguments, quantization):
                 vocabulary = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["vocabulary"]
                 title = f"{vocabulary:,} pieces, {quantization}"
-                model = exported_copy(run, Path(temporary, title), quantization)
+                model = exported_copy(run, Path(temporary, str(len(table)), title), quantization)
                 for beam in (1, 5):
                     table += rows(title, beam, compare(model, beam, arguments))
                     print(*table[-len(CONTENDERS) :], sep="\n", flush=True)

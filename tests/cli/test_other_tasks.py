@@ -188,6 +188,8 @@ def test_a_language_model_is_trained_used_and_measured(jumok: Jumok, tmp_path: P
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     ended = jumok("train", "lm", tmp_path / "a.txt", "-o", tmp_path / "run", "--steps=150", *LM)
     assert ended.code == 0, ended.err
+    chosen = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["settings"]["loss"]
+    assert chosen["smoothing"] == 0.0  # unlike a translator's
     for said in ("passages to learn from", "bits/byte", "perplexity", "Now: jumok generate -m"):
         assert said in ended.out
     measured = json.loads(jumok("evaluate", "-m", tmp_path / "run", tmp_path / "a.txt", "--json").out)

@@ -16,7 +16,7 @@ from jumok.bundle import load_bundle, save_bundle
 from jumok.data.parallel import PAIRS
 from jumok.data.prepared import prepare_corpus
 from jumok.engines.certificate import Certificate, ParityError, compare, made_up_sources, require_parity, translations
-from jumok.engines.ct2 import Ctranslate2Engine, exported_model, fast_patience
+from jumok.engines.ct2 import PATIENCE, Ctranslate2Engine, exported_model, fast_patience
 from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, SHORTLIST, export
 from jumok.engines.engine import Sampling, SearchOptions
 from jumok.engines.loading import load_translator
@@ -114,6 +114,7 @@ def test_output_does_not_depend_on_the_batch(
 ) -> None:
     _, exported = engines
     sources = [*sources_of(tokenizer), *made_up_sources(tokenizer)[:6]]
+    assert max(map(len, exported._batches([len(source) for source in sources], SearchOptions(beam=2)))) > 2
     together = exported.generate(sources, SearchOptions(beam=2))
     alone = [exported.generate([source], SearchOptions(beam=2))[0] for source in sources]
     assert [found[0].ids for found in together] == [found[0].ids for found in alone]
@@ -164,6 +165,12 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["shortlist"] == {"candidates": 50, "frequent": 300, "patience": 1.5}
     assert fast_patience(directory) == 1.5
+    assert load_translator(tmp_path / "model", "ctranslate2", fast=True).engine._fast == 1.5
+    (directory / CERTIFICATE).write_text('{"weights": "of an export that had no such choice"}', encoding="utf-8")
+    assert fast_patience(directory) == PATIENCE
+    _, certificate = export_ctranslate2(tmp_path / "model", train=train)
+    assert "shortlist" not in certificate  # nothing to certify it with
+    _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["bleu_fast"] >= certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
     assert load_translator(tmp_path / "model", "ctranslate2", fast=True).translate(probe[0][0])
 

@@ -24,7 +24,7 @@ def translate(
     n_best: Annotated[int, typer.Option(metavar="N", help="So many translations of each line, in columns.")] = 1,
     engine: Engine = "auto",
     fast: Annotated[
-        bool, typer.Option("--fast", help="Weigh only likely pieces: quicker; neighbours may influence the output.")
+        bool, typer.Option("--fast", help="Weigh only likely pieces: quicker, less thorough; neighbours matter.")
     ] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Add a column: the score of each translation.")] = False,
     alignment: Annotated[

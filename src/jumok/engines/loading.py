@@ -39,7 +39,8 @@ def load(path: str | Path, engine: str = "auto") -> Any:
 def load_translator(path: str | Path, engine: str = "auto", *, fast: bool = False) -> TextTranslator:
     """The translator in a directory; another model is an error that says what to use it with.
 
-    `fast` weighs only the pieces on a shortlist (CTranslate2 only): quicker, but neighbours may influence the output.
+    `fast` weighs only the pieces on a shortlist (CTranslate2 only) and may end a beam search sooner: quicker, but
+    neighbours may influence the output.
     """
     _require_engine(engine)
     bundle = _bundle_of(path, "translator")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
 ROUNDS = 4  # of expectation and maximisation; more change the order of the best hardly at all
-MOST_ENTRIES = 16_000_000  # source pieces × target pieces of all pairs that are looked at: what memory allows
+MOST_ENTRIES = 8_000_000  # source pieces × target pieces of all pairs that are looked at: half a gigabyte
 
 Ids = npt.NDArray[np.int64]
 

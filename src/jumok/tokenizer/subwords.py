@@ -43,14 +43,13 @@ class Tokenizer:
         """Read what `to_bytes` wrote; `origin` names the file in the error if the bytes are damaged."""
         processor = sentencepiece.SentencePieceProcessor()
         try:
-            usable = len(data) > 0 and processor.LoadFromSerializedProto(data) and _has_our_layout(processor)
+            if len(data) > 0 and processor.LoadFromSerializedProto(data) and _has_our_layout(processor):
+                return cls(processor)
         except (RuntimeError, ValueError, UnicodeDecodeError):
-            usable = False
-        if not usable:
-            raise BundleError(
-                f"{origin} is damaged or is not a Jumok tokenizer. Copy the model directory again, or train anew."
-            )
-        return cls(processor)
+            pass
+        raise BundleError(
+            f"{origin} is damaged or is not a Jumok tokenizer. Copy the model directory again, or train anew."
+        )
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
