@@ -32,6 +32,7 @@ from typing import Any
 
 from peers_environments import OWN, installed_size, interpreter
 from peers_page import write_page
+from turns import rounds_of
 
 from jumok.data.demo import write_demo_corpus
 from jumok.data.parallel import PAIRS
@@ -187,11 +188,6 @@ def last_error(log: Path) -> str:
     return (errors or lines or ["it ended without a word"])[-1][:200]
 
 
-def in_turns(names: list[str], rounds: int) -> list[tuple[int, str]]:
-    """Every contender once a round, each round beginning with another."""
-    return [(number, names[(number + place) % len(names)]) for number in range(rounds) for place in range(len(names))]
-
-
 def measure_training(arguments: argparse.Namespace, results: Results, threads: int) -> None:
     names = [name for name in arguments.peers if name not in UNTRAINED]
     corpus = prepare_corpus(PAIRS, PLACE / "store", arguments.data, size=arguments.vocabulary, seed=1)
@@ -214,7 +210,7 @@ def measure_training(arguments: argparse.Namespace, results: Results, threads: i
             "seconds": arguments.seconds,
         }
         rounds = arguments.rounds if size == "tiny" else max(1, arguments.rounds - 1)
-        for number, name in in_turns(names, rounds):
+        for number, name in rounds_of(names, rounds):
             results.get(f"training/{size}/{name}/{number}", lambda job=job, name=name: contend(name, "train", job))
 
 
@@ -238,9 +234,9 @@ def measure_translation(arguments: argparse.Namespace, results: Results, threads
     for name in names:
         results.get(f"conversion/{name}", lambda name=name: convert(name, job))
     names = [name for name in names if "failed" not in results.measured[f"conversion/{name}"]]
-    for number, name in in_turns(names, arguments.rounds):
+    for number, name in rounds_of(names, arguments.rounds):
         results.get(f"translation/{name}/{number}", lambda name=name: contend(name, "translate", job))
-    for number, name in in_turns(names, COLD_STARTS):
+    for number, name in rounds_of(names, COLD_STARTS):
         results.get(f"first/{name}/{number}", lambda name=name: cold_start(name, job))
 
 

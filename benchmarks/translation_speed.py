@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine, peak_memory
+from turns import rounds_of
 
 PAGE = Path(__file__).with_suffix(".md")
 BY_HAND, AS_THOROUGH, README = (
@@ -35,7 +36,8 @@ BY_HAND, AS_THOROUGH, README = (
     "CTranslate2 by hand, patience 2",
     "CTranslate2 as its README shows",
 )
-CONTENDERS = ("jumok", "jumok --fast", BY_HAND, AS_THOROUGH, README)
+FAST = "jumok --fast"
+CONTENDERS = ("jumok", FAST, BY_HAND, AS_THOROUGH, README)
 WARM_UP = 64
 LATENCY_LINES = 200
 COLD_STARTS = 9
@@ -98,7 +100,7 @@ def contender(name: str, model: Path, beam: int, tokens: int) -> Translate:
         return as_the_readme_shows(model, beam)
     if name in (BY_HAND, AS_THOROUGH):
         return by_hand(model, beam, tokens=tokens, patience=2 if name == AS_THOROUGH else 1)
-    return jumok(model, beam, fast=name == "jumok --fast")
+    return jumok(model, beam, fast=name == FAST)
 
 
 def run_one(arguments: argparse.Namespace) -> None:
@@ -131,18 +133,18 @@ def measure(name: str, model: Path, beam: int, arguments: argparse.Namespace) ->
 
 
 def compare(model: Path, beam: int, arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """All contenders, round by round, each time in another order."""
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in CONTENDERS}
-    for number in range(arguments.rounds):
-        for name in CONTENDERS[number % len(CONTENDERS) :] + CONTENDERS[: number % len(CONTENDERS)]:
-            results[name].append(measure(name, model, beam, arguments))
+    """All contenders, round by round, each time in another order; without --fast if there is no shortlist."""
+    has_shortlist = (model / "ctranslate2" / "vmap.txt").is_file()
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in CONTENDERS if name != FAST or has_shortlist}
+    for _, name in rounds_of(list(results), arguments.rounds):
+        results[name].append(measure(name, model, beam, arguments))
     return results
 
 
 def rows(title: str, beam: int, results: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Lines of the table. Ratios are taken round by round."""
     lines = []
-    for name in CONTENDERS:
+    for name in results:
         same = [a == b for a, b in zip(results["jumok"][0]["outputs"], results[name][0]["outputs"], strict=True)]
         cells = [
             f"{statistics.median(round_['file'] for round_ in results[name]):,.0f}",
@@ -207,8 +209,9 @@ def main() -> None:
                 title = f"{vocabulary:,} pieces, {quantization}"
                 model = exported_copy(run, Path(temporary, str(len(table)), title), quantization)
                 for beam in (1, 5):
-                    table += rows(title, beam, compare(model, beam, arguments))
-                    print(*table[-len(CONTENDERS) :], sep="\n", flush=True)
+                    found = rows(title, beam, compare(model, beam, arguments))
+                    print(*found, sep="\n", flush=True)
+                    table += found
                 started = cold_start(model, read(arguments.file, 1)[0])
     PAGE.write_text(page(table, started, arguments), encoding="utf-8")
 
