@@ -21,6 +21,7 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
     settings = {
         "tokenizer.size": job["model"]["vocabulary"],
         "batch.tokens": job["batch_tokens"],
+        "model.dropout": job["model"]["dropout"],  # for so few steps it would choose none
         "log.every": 1,
         "validate.every": 1_000_000,
         "validate.sentences": 1,

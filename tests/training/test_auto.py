@@ -77,6 +77,14 @@ def test_post_norm_is_warmed_up_longer_in_a_short_training() -> None:
     assert (post.schedule.warmup, pre.schedule.warmup) == (300, 90)
 
 
+@pytest.mark.parametrize(("epochs", "dropout"), [(2, 0.0), (10, 0.1), (50, 0.2), (90, None)])
+def test_the_fewer_epochs_the_less_dropout(epochs: int, dropout: float | None) -> None:
+    settings = chosen(settings_with(preset="tiny", stop__epochs=epochs), Costs(0.1, 1.0))
+    assert settings.model.get("dropout") == dropout
+    asked = settings_with(preset="tiny", stop__epochs=epochs, model__dropout=0.4)
+    assert chosen(asked, Costs(0.1, 1.0)).model["dropout"] == 0.4
+
+
 def test_epochs_become_steps() -> None:
     assert chosen(settings_with(stop__epochs=2.5), Costs(0.1, 1.0), steps_per_epoch=40).stop.steps == 100
 

@@ -19,7 +19,7 @@ PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.i
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
 PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
 # Below so many epochs, this much dropout is enough.
-DROPOUTS = ((0.1, 30.0), (0.2, 60.0))
+DROPOUTS = ((0.0, 5.0), (0.1, 30.0), (0.2, 60.0))
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
 MOST_HOURS = 12  # without a given length: a night
