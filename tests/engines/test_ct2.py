@@ -173,6 +173,9 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["bleu_fast"] >= certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
     assert load_translator(tmp_path / "model", "ctranslate2", fast=True).translate(probe[0][0])
+    nonsense = [(source, "무엇도 아닌 것") for source, _ in probe]
+    _, certificate = export_ctranslate2(tmp_path / "model", probe=nonsense, train=train)
+    assert "shortlist" not in certificate  # a model that cannot translate yet has no use for one
 
 
 def test_a_model_that_translates_otherwise_is_not_exported(tmp_path: Path) -> None:

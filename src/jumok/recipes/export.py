@@ -43,6 +43,7 @@ MOST_BLEU_LOST = 0.5
 # at most this much. Of 500 probes, a few outputs that are no worse but others change BLEU by more.
 SHORTLISTS = ((50, 300, 1.0), (50, 300, 1.2), (50, 300, PATIENCE), (100, 1_000, PATIENCE))
 MOST_BLEU_LOST_BY_SHORTLIST, FAST_BEAM, MOST_FAST_PROBES = 0.1, 5, 1_000
+LEAST_BLEU = 1.0  # of greedy search; with less there is nothing yet to be quick about, and outputs may never end
 SHORTLIST_PAIRS = 60_000  # more change the lists hardly at all
 MOST_BITS_LOST = 0.02  # a token
 MOST_OTHER_ANSWERS = 0.01  # of a classifier
@@ -67,7 +68,7 @@ def export_ctranslate2(
 
     def certify(directory: Path) -> dict[str, Any]:
         certificate.update(_CERTIFY[task](bundle, directory, quantization, probe[:MOST_PROBES]))
-        if train is not None and probe and task == "translator":
+        if train is not None and certificate.get("bleu", 0.0) >= LEAST_BLEU:
             certificate.update(_add_shortlist(bundle, directory, probe[:MOST_FAST_PROBES], train))
         return certificate
 
