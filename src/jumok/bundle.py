@@ -64,6 +64,11 @@ class Bundle:
     _weights_file: BufferedReader = field(repr=False)
     _weights_record: FileRecord = field(repr=False)
 
+    @property
+    def weights_digest(self) -> str:
+        """The SHA-256 of the weights: what a certificate is about."""
+        return self._weights_record.sha256
+
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """The tensors by name, read anew at each call; the bytes they are made of are compared with the manifest."""
         where = self.path / WEIGHTS

@@ -52,6 +52,13 @@ def test_evaluate_measures_what_translate_says(jumok: Jumok, trained: Path, tmp_
     assert json.loads(perfect.out)["chrf"] == pytest.approx(100)
 
 
+def test_evaluate_writes_a_line_for_each_pair(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('en,ko\n"A cat.\nA dog.","고양이.\n개."\nA bird.,새.\n', encoding="utf-8")
+    out = tmp_path / "out"
+    assert jumok("evaluate", "-m", trained / "run", tmp_path / "a.csv", "--output", out).code == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 2
+
+
 def test_evaluate_is_readable_and_uses_the_tokenisation_asked_for(jumok: Jumok, trained: Path) -> None:
     ended = jumok("evaluate", "-m", trained / "run", trained / "a.en", trained / "a.ko", "--tokenize=none")
     assert [line.split()[0] for line in ended.out.splitlines()[:4]] == ["BLEU", "chrF", "exact", "speed"]

@@ -114,8 +114,9 @@ def test_other_names_for_the_classes_are_refused(jumok: Jumok, reviews: Path, tm
 def test_what_decided_is_shown_as_text(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
     train_classifier(jumok, reviews, tmp_path / "run")
     text = "The soup was 뷁 great, not great."
-    lines = jumok("classify", "-m", tmp_path / "run", "--explain=99", stdin=f"{text}\n\n   \n").out.split("\n")
-    assert [line.count("\t") for line in lines[:-1]] == [2, 2, 2]
+    stdin = f"{text}\n\n   \nnot\tgreat\n"
+    lines = jumok("classify", "-m", tmp_path / "run", "--explain=99", stdin=stdin).out.split("\n")
+    assert [line.count("\t") for line in lines[:-1]] == [2, 2, 2, 2]
     answer = json.loads(jumok("classify", "-m", tmp_path / "run", "--explain=99", "--json", stdin=text).out)
     assert sorted(word for word, _ in answer["words"]) == sorted(text.split())
     assert jumok("classify", "-m", tmp_path / "run", "--explain=-2", stdin=text).code == 2
@@ -134,6 +135,7 @@ def test_many_classes_are_drawn_in_bounded_size(tmp_path: Path) -> None:
     draw_confusion(np.eye(300, dtype=np.int64), [f"class {number}" for number in range(300)], tmp_path / "c.png")
     header = (tmp_path / "c.png").read_bytes()[16:24]
     assert max(int.from_bytes(header[:4]), int.from_bytes(header[4:])) < 6000  # pixels
+    draw_confusion(np.eye(2, dtype=np.int64), ["a$_$", "$10-$20"], tmp_path / "money.svg")  # names, not formulas
 
 
 BAD_LABELS = {

@@ -11,6 +11,7 @@ from jumok.engines.classifier import TorchClassifier, class_scores
 from jumok.engines.generation import GenerationOptions, TextGenerator
 from jumok.engines.language_model import TorchLanguageModel, generate_ids, token_log_probs
 from jumok.engines.loading import load, load_classifier, load_generator, load_translator
+from jumok.engines.text import SEGMENT_TOKENS
 from jumok.engines.text_classifier import TextClassifier
 from jumok.engines.vectors import sentence_vectors
 from jumok.errors import BundleError, ConfigError
@@ -193,3 +194,9 @@ def test_vectors_have_length_one_and_do_not_depend_on_the_neighbours(
         np.testing.assert_allclose(together, alone, atol=1e-5)
         lengths = np.linalg.norm(together, axis=1)
         assert lengths.tolist() == pytest.approx([1, 1, 0, 1, 1])  # an empty text has no direction
+    long = encoded[3] * 100
+    parts = [long[start : start + SEGMENT_TOKENS] for start in range(0, len(long), SEGMENT_TOKENS)]
+    with torch.inference_mode():
+        states = [translator.encode(torch.tensor([[*part, EOS]])).states[0, :-1] for part in parts]
+    mean = torch.cat(states).mean(0)
+    np.testing.assert_allclose(sentence_vectors(translator, [long])[0], mean / mean.norm(), atol=1e-5)

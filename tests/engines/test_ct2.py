@@ -178,6 +178,44 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     assert "shortlist" not in certificate  # a model that cannot translate yet has no use for one
 
 
+def test_a_prefix_is_kept_with_a_shortlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
+    sources, translations = (file.read_text("utf-8").splitlines() for file in files)
+    tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
+    probe = [pair for pair in zip(sources, translations, strict=True) if all(pair)]
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(1, 5, 1.0)])  # as short as those of a large vocabulary
+    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST_BY_SHORTLIST", 100.0)
+    export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    fast = load_translator(tmp_path / "model", fast=True)
+    prefix = "우와! 쀍쀍 zebra"
+    for number, (source, _) in enumerate(probe):  # of batches before, other shortlists
+        fast.translate([source for source, _ in probe[: number + 1]])
+        assert fast.translate(source, prefix=prefix, resolve_loops=False).startswith(prefix)
+
+
+def test_int8_is_not_exported_without_examples(tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    with pytest.raises(ConfigError, match="int8 has to be compared on examples"):
+        export_ctranslate2(tmp_path / "model", quantization="int8")
+    assert not (tmp_path / "model" / DIRECTORY).exists()
+
+
+def test_a_model_that_was_replaced_meanwhile_is_not_exported(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer)
+    old = load_bundle(path)
+
+    def replace(_: Path) -> dict[str, Any]:
+        weights = {name: 3 * weight for name, weight in old.weights().items()}
+        save_bundle(path, config=old.config, weights=weights, tokenizer=old.tokenizer_bytes, card={})
+        return {}
+
+    with pytest.raises(BundleError, match="was replaced meanwhile"):
+        export(old, "float32", replace)
+    assert exported_model(load_bundle(path)) is None
+
+
 def test_a_model_that_translates_otherwise_is_not_exported(tmp_path: Path) -> None:
     shutil.copytree(FROZEN / "model", tmp_path / "model")
 

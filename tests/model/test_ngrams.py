@@ -46,6 +46,7 @@ def test_order_counts_and_an_empty_text_scores_nothing() -> None:
     torch.nn.init.normal_(layer.scores)
     assert not torch.allclose(layer(torch.tensor([[5, 6, 7]])), layer(torch.tensor([[7, 6, 5]])))
     assert layer(torch.zeros(2, 4, dtype=torch.long)).abs().max() == 0
+    assert layer(torch.tensor([[3, 0, 0]])).abs().max() == 0  # every text has an end, and this one nothing else
 
 
 def test_what_tokens_are_worth_adds_up_when_no_run_comes_twice() -> None:

@@ -59,7 +59,7 @@ def _deciding_words(classifier: TextClassifier, text: str, count: int) -> list[t
         else:
             words[-1] = ([*words[-1][0], token], words[-1][1] + worth)
     texts = classifier.tokenizer.decode([tokens for tokens, _ in words])
-    named = [(word.strip(), worth) for word, (_, worth) in zip(texts, words, strict=True) if word.strip()]
+    named = [(" ".join(word.split()), worth) for word, (_, worth) in zip(texts, words, strict=True) if word.strip()]
     return sorted(named, key=lambda word: -abs(word[1]))[:count]
 
 

@@ -11,7 +11,7 @@ import typer
 from jumok.cli.options import say
 from jumok.errors import InputError
 
-# A small corpus and little time: one layer for reviews of two clauses, two for sentences.
+# A small corpus and little time: two layers do.
 REVIEWS: dict[str, Any] = {"preset": "tiny", "model.encoder_layers": 2, "tokenizer.size": 600}
 SENTENCES: dict[str, Any] = {"preset": "tiny", "model.decoder_layers": 2, "tokenizer.size": 2000}
 TRICKY = (

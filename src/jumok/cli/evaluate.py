@@ -100,7 +100,7 @@ def _evaluate_translator(
     translations = [result.text for result in results]
     if output is not None:
         with output_to(output) as file:
-            file.writelines(text + "\n" for text in translations)
+            file.writelines(text.replace("\n", " ") + "\n" for text in translations)  # a line for each pair
     scores = corpus_scores(translations, references, tokenize)
     values = {
         "sentences": len(pairs),

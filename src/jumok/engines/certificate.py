@@ -123,7 +123,7 @@ def require_parity(found: Certificate) -> None:
 
 
 def made_up_sources(tokenizer: Tokenizer, seed: int = 0) -> list[list[int]]:
-    """Random pieces in lengths from 1 to a few hundred."""
+    """Random pieces, some few and some many."""
     draw = random.Random(seed)
     lengths = [1 + int(LONGEST_MADE_UP ** (place / (MADE_UP - 1))) for place in range(MADE_UP)]
     return [[draw.randrange(FIRST_PIECE, tokenizer.size) for _ in range(length)] for length in lengths]

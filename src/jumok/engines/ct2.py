@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle
-from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, POSITIONS, SHORTLIST, weights_digest
+from jumok.engines.ct2_export import CERTIFICATE, DIRECTORY, POSITIONS, SHORTLIST
 from jumok.engines.engine import Matrix, SearchOptions, TokenEngine, longest_output, sorted_batches
 from jumok.errors import BundleError
 from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
@@ -44,7 +44,7 @@ def exported_model(bundle: Bundle) -> Path | None:
         certificate = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
     except UnreadableError as error:
         raise BundleError(f"{error.problem} Export it again: jumok export -m {bundle.path} --to ctranslate2") from error
-    return directory if certificate.get("weights") == weights_digest(bundle.path) else None
+    return directory if certificate.get("weights") == bundle.weights_digest else None
 
 
 def fast_patience(directory: Path) -> float:
@@ -63,7 +63,7 @@ def fast_patience(directory: Path) -> float:
 class Ctranslate2Engine:
     """A `TokenEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do.
 
-    With `fast`, the patience of beam search then, the model's shortlist is used.
+    With `fast`, the patience of beam search then, the model's shortlist is used, except for outputs with a prefix.
     """
 
     def __init__(
@@ -159,6 +159,8 @@ class Ctranslate2Engine:
         return sorted_batches(lengths, min(most, budget), options.rows)
 
     def _start(self, places: list[int], sources: Ids, prefixes: Ids, limit: int, options: SearchOptions) -> list[Any]:
+        # CTranslate2 looks a prefix up in the shortlist of the batch before: another prefix comes out, or it crashes.
+        fast = None if any(prefixes[place] for place in places) else self._fast
         answers: list[Any] = self._translator.translate_batch(
             self._texts([sources[place] for place in places]),
             target_prefix=self._texts([prefixes[place] for place in places]),
@@ -172,8 +174,8 @@ class Ctranslate2Engine:
             max_batch_size=0,
             return_scores=True,
             return_end_token=True,
-            use_vmap=self._fast is not None,
-            patience=PATIENCE if self._fast is None else self._fast,
+            use_vmap=fast is not None,
+            patience=PATIENCE if fast is None else fast,
         )
         return answers
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.bundle import WEIGHTS, Bundle
-from jumok.errors import ConfigError, require_choice
-from jumok.files import REAL_FILES, format_json, read_manifest, remove, set_aside, write_directory_durably
+from jumok.bundle import Bundle, load_bundle
+from jumok.errors import BundleError, ConfigError, require_choice
+from jumok.files import REAL_FILES, format_json, remove, set_aside, write_directory_durably
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import BOS, PAD, UNK, Tokenizer
 
@@ -46,21 +46,18 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
         directory = Path(temporary, DIRECTORY)
         _convert(config, bundle.weights(), Tokenizer.from_bytes(bundle.tokenizer_bytes), directory, quantization)
-        certificate = {"weights": weights_digest(bundle.path), "quantization": quantization, **certify(directory)}
+        certificate = {"weights": bundle.weights_digest, "quantization": quantization, **certify(directory)}
         files: dict[str, bytes | Callable[[], bytes]] = {
             path.name: partial(path.read_bytes) for path in sorted(directory.iterdir())
         }
         files[CERTIFICATE] = format_json(certificate)
         size = sum(path.stat().st_size for path in directory.iterdir())
+        if load_bundle(bundle.path).weights_digest != bundle.weights_digest:
+            raise BundleError(f"{bundle.path}: was replaced meanwhile, perhaps by a training. Export it again.")
         if final.exists():
             remove(REAL_FILES, set_aside(REAL_FILES, final))
         write_directory_durably(REAL_FILES, final, files, bytes_needed=size)
     return final
-
-
-def weights_digest(path: Path) -> str:
-    """What a certificate is about: the SHA-256 of the weights in a bundle."""
-    return read_manifest(path)[WEIGHTS].sha256
 
 
 def require_exportable(config: ModelConfig) -> None:

@@ -131,6 +131,11 @@ class TextTranslator:
         if not options.prefix:
             return None
         [prefix] = self.tokenizer.encode([options.prefix.lstrip()])
+        if self.engine.longest is not None and len(prefix) > self.engine.longest:
+            raise ConfigError(
+                f"The prefix has {len(prefix):,} tokens, more than the {self.engine.longest:,} of the longest output. "
+                "Shorten it."
+            )
         return [[] if place else prefix for split in splits for place in range(len(split.segments))]
 
     def _translate_segments(

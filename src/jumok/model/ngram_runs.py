@@ -98,7 +98,8 @@ class RunScores:
         return result.astype(np.float32)
 
     def _units(self, text: Whole) -> Whole:
-        """What runs are made of: the tokens, or their characters."""
+        """What runs are made of: the tokens, or their characters. A text that is nothing but its end has none."""
+        text = np.where((text != 0).sum(1, keepdims=True) > 1, text, 0)
         return text if self.spelling is None else spelled(text, self.spelling)
 
     def _together(self, rows: Whole, places: Whole, texts: int) -> npt.NDArray[np.float64]:

@@ -30,7 +30,7 @@ from jumok.engines.generation import LanguageEngine
 from jumok.engines.language_model import TorchLanguageModel
 from jumok.engines.native import TorchEngine
 from jumok.engines.shortlist import learn_lexicon
-from jumok.errors import BundleError
+from jumok.errors import BundleError, ConfigError
 from jumok.evaluation import corpus_scores, pair_scores, total_score
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
@@ -64,6 +64,10 @@ def export_ctranslate2(
     bundle = load_bundle(model)
     task = bundle.config.get("task", "translator")
     probe = list(probe)
+    if quantization != "float32" and not probe:
+        raise ConfigError(
+            f"{quantization} has to be compared on examples. Give --probe, or the run directory of the training as -m."
+        )
     certificate: dict[str, Any] = {}
 
     def certify(directory: Path) -> dict[str, Any]:
@@ -88,18 +92,24 @@ def _pairs(train: TokenStore) -> Iterator[tuple[list[int], list[int]]]:
         yield train.example("source", number), train.example("target", number)
 
 
-def store_of_run(run: Path) -> TokenStore | None:
-    """The examples a model was trained on, if they are still there."""
+def store_of_run(model: Path) -> TokenStore | None:
+    """The examples a model was trained on, if they are still there. `model` is a run, or the model in it."""
+    run = _run_of(model)
     record = read_run(run)
     return None if record is None else TokenStore.open(run / STORE / "train", record["fingerprint"])
 
 
-def probe_of_run(run: Path) -> list[tuple[str, ...]]:
-    """The validation examples of a training, if they are still there."""
-    file = run / STORE / "valid.jsonl"
+def probe_of_run(model: Path) -> list[tuple[str, ...]]:
+    """The validation examples of a training, if they are still there. `model` is a run, or the model in it."""
+    file = _run_of(model) / STORE / "valid.jsonl"
     if not file.is_file():
         return []
     return [tuple(json.loads(line)["texts"]) for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def _run_of(model: Path) -> Path:
+    directory = load_bundle(model).path
+    return directory.parent if read_run(directory.parent) is not None else directory
 
 
 def _certify_translator(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
