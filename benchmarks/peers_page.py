@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,9 @@ def head(path: Path, settings: Measure, figures: Figures) -> list[str]:
     return [
         "# Jumok and its peers",
         "",
-        f"`make bench-peers` (`python benchmarks/{path.stem}.py`, whose first lines say what is compared, and how)",
-        f"gives this page. Files: {', '.join(settings['files'])};",
+        f"`{' '.join(['python', f'benchmarks/{path.stem}.py', *(Path(word).name for word in sys.argv[1:])])}`",
+        "gives this page; the file's first lines say what is compared, and how. `make bench-peers` alone takes the",
+        f"built-in corpus. Files: {', '.join(settings['files'])};",
         f"vocabulary of the trainings {settings['vocabulary']:,}, batches of {settings['batch_tokens']:,} tokens,",
         f"{settings['threads']} threads, float32.",
         "Behind a figure: how many times as fast Jumok is (median of the rounds; least to most).",
