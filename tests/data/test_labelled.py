@@ -177,6 +177,36 @@ def test_empty_cells_and_empty_lines_at_the_end_are_no_columns(tmp_path: Path, h
     assert reasons["13"] == "empty text"
 
 
+def test_a_column_that_few_lines_fill_is_one_if_it_has_a_name(tmp_path: Path) -> None:
+    rows = [*ROWS, ("bad", "the last")]
+    lines = ["Urteil\tSatz\tNotiz"] + [f"{label}\t{text}\t" for label, text in ROWS] + ["bad\tthe last\tread twice"]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == rows
+
+
+@pytest.mark.parametrize("header", [[], ["Quelle\tUrteil\tSatz"]])
+def test_a_column_that_is_the_same_in_every_row_is_not_the_label(tmp_path: Path, header: list[str]) -> None:
+    lines = header + [f"imdb\t{label}\t{text}" for label, text in ROWS]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == ROWS
+
+
+@pytest.mark.parametrize("form", ["{label}\t{text}", "{n}\t{label}\t{text}", "{label}\t{text}\t{source}"])
+@pytest.mark.parametrize("has_header", [True, False])
+def test_one_class_is_still_seen_as_the_label(tmp_path: Path, form: str, has_header: bool) -> None:
+    rows = [("good", text) for _, text in [*ROWS, ROWS[0]]]
+    lines = [form.format(n="Nummer", label="Urteil", text="Satz", source="Quelle")] if has_header else []
+    lines += [form.format(n=n, label=label, text=text, source="imdb") for n, (label, text) in enumerate(rows)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == rows
+
+
+def test_known_labels_point_at_a_column_of_one_class(tmp_path: Path) -> None:
+    lines = [f"{'ab'[n % 2]}\tgood\t{text}" for n, (_, text) in enumerate(ROWS)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert {label for label, _ in read(tmp_path / "a.tsv", known=["good", "bad"])[0]} == {"good"}
+
+
 def test_a_name_in_a_header_that_lacks_a_column_points_nowhere(tmp_path: Path) -> None:
     lines = ["label\ttweet"] + [f"{n}\t{label}\t{text}" for n, (label, text) in enumerate(ROWS)]
     (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -218,16 +218,30 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
         ]
         for columns in (labels, texts)
     )
-    kinds = [len({row[column] for row in cells if row[column]}) or len(cells) for column in range(width)]
-    label = min(
-        labels or (column for column in range(width) if column not in texts),
-        key=lambda column: (-sum(row[column] in known for row in cells), kinds[column], column),
-    )
+    label = _label_column(cells, labels or [column for column in range(width) if column not in texts], known)
     others = [column for column in range(width) if column != label]
     text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
     # Columns at the end that have no name and are empty in most lines are none: the rest of a text would stand there.
     width = max(label + 1, text + 1, _filled(rows[0][:width]), median_high(map(_filled, cells)))
     return _Layout(label, text, width, len(labels) + len(texts))
+
+
+def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: Collection[str]) -> int:
+    """Of these columns the one with the most known labels, or else with the fewest kinds of cells.
+
+    A column that says the same in every row, such as where the texts are from, tells nothing apart. It holds the
+    labels only if no other can: one whose cells come twice each, on average, beside a column that can be the text.
+    """
+    filled = [[row[column] for row in rows if row[column]] for column in range(len(rows[0]))]
+    kinds = [len(set(cells)) for cells in filled]
+    varied = [column for column in range(len(filled)) if len({row[column] for row in rows[1:]} - {""}) > 1]  # no header
+
+    def rank(column: int) -> tuple[int, bool, int, int]:
+        tells_apart = len(varied) > 1 and column in varied and 2 * kinds[column] <= len(filled[column])
+        known_ones = sum(cell in known for cell in filled[column])
+        return -known_ones, not tells_apart, kinds[column] or len(rows), column
+
+    return min(columns, key=rank)
 
 
 def _usual_width(rows: Sequence[Sequence[str]], name: str) -> int:
