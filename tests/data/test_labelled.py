@@ -99,6 +99,12 @@ def test_jsonl_and_compression(tmp_path: Path) -> None:
     assert rejections.total == 2
 
 
+def test_an_array_in_a_json_file_is_called_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "x", "label": "a"}, {"text": "y", "label": "b"}]', encoding="utf-8")
+    with pytest.raises(InputError, match=r"1 × not a JSON object.*one object a line is wanted: .*a\.json:1"):
+        read(tmp_path / "a.json")
+
+
 def test_numbers_and_truth_as_labels(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x", "label": 1}\n{"text": "y", "label": false}\n', encoding="utf-8")
     assert read(tmp_path / "a.jsonl")[0] == [("1", "x"), ("false", "y")]
