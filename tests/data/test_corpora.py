@@ -261,7 +261,8 @@ def test_bad_records_are_counted_and_the_others_kept(write: Callable[..., Path])
     assert pairs == [("a", "b")]
     assert rejections.counts == {
         "not valid JSON": 2,
-        "no text for both sides": 3,
+        "no text for both sides": 2,
+        "not a JSON object, {…}; one object a line is wanted": 1,
         "not valid UTF-8": 1,
         "NUL character": 1,
     }

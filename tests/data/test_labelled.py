@@ -99,6 +99,12 @@ def test_jsonl_and_compression(tmp_path: Path) -> None:
     assert rejections.total == 2
 
 
+def test_an_array_in_a_json_file_is_called_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "x", "label": "a"}, {"text": "y", "label": "b"}]', encoding="utf-8")
+    with pytest.raises(InputError, match=r"1 × not a JSON object.*one object a line is wanted: .*a\.json:1"):
+        read(tmp_path / "a.json")
+
+
 def test_numbers_and_truth_as_labels(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x", "label": 1}\n{"text": "y", "label": false}\n', encoding="utf-8")
     assert read(tmp_path / "a.jsonl")[0] == [("1", "x"), ("false", "y")]
@@ -138,8 +144,87 @@ def test_what_cannot_be_used_is_counted_and_named(tmp_path: Path) -> None:
         "no label": [f"{tmp_path}/a.tsv:2"],
         "empty text": [f"{tmp_path}/a.tsv:3"],
         "not valid UTF-8": [f"{tmp_path}/a.tsv:4"],
-        "fewer columns than needed": [f"{tmp_path}/a.tsv:5"],
+        "another number of columns than most lines have": [f"{tmp_path}/a.tsv:5"],
     }
+
+
+@pytest.mark.parametrize("place", [0, 3, 5])
+@pytest.mark.parametrize("label_first", [True, False])
+@pytest.mark.parametrize(("name", "separator"), [("a.tsv", "\t"), ("a.csv", ",")])
+def test_a_text_with_a_tab_or_comma_moves_no_columns_and_is_not_cut(
+    tmp_path: Path, name: str, separator: str, label_first: bool, place: int
+) -> None:
+    rows = [[*row] if label_first else [*row[::-1]] for row in ROWS]
+    rows.insert(place, ["good", "not bad", "but long"] if label_first else ["not bad", "but long", "good"])
+    (tmp_path / name).write_text("".join(separator.join(row) + "\n" for row in rows), encoding="utf-8")
+    found, rejections = read(tmp_path / name)
+    assert found == ROWS
+    assert rejections.examples == {"another number of columns than most lines have": [f"{tmp_path}/{name}:{place + 1}"]}
+
+
+@pytest.mark.parametrize("row", ["good,not bad, but long,a", "good,cut by a line end"])
+def test_a_row_must_have_the_columns_the_header_names(tmp_path: Path, row: str) -> None:
+    lines = ["label,text,source"] + [f"{label},{text},a" for label, text in ROWS]
+    (tmp_path / "a.csv").write_text("\n".join([*lines, row]) + "\n", encoding="utf-8")
+    found, rejections = read(tmp_path / "a.csv")
+    assert found == ROWS
+    assert rejections.examples == {"another number of columns than the header": [f"{tmp_path}/a.csv:7"]}
+
+
+@pytest.mark.parametrize("header", ["label,text", "label,text,", "stars,tweet,,"])
+def test_empty_cells_and_empty_lines_at_the_end_are_no_columns(tmp_path: Path, header: str) -> None:
+    rows = [*ROWS, *ROWS]
+    lines = [header] + [f"{label},{text},, " for label, text in rows] + ["bad,cut,off", "", "bad,fine"]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found, rejections = read(tmp_path / "a.csv")
+    assert found == [*rows, ("bad", "fine")]
+    reasons = {where.rpartition(":")[2]: why for why, places in rejections.examples.items() for where in places}
+    assert reasons["12"].startswith("another number of columns")
+    assert reasons["13"] == "empty text"
+
+
+def test_a_column_that_few_lines_fill_is_one_if_it_has_a_name(tmp_path: Path) -> None:
+    rows = [*ROWS, ("bad", "the last")]
+    lines = ["Urteil\tSatz\tNotiz"] + [f"{label}\t{text}\t" for label, text in ROWS] + ["bad\tthe last\tread twice"]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == rows
+
+
+@pytest.mark.parametrize("header", [[], ["Quelle\tUrteil\tSatz"]])
+def test_a_column_that_is_the_same_in_every_row_is_not_the_label(tmp_path: Path, header: list[str]) -> None:
+    lines = header + [f"imdb\t{label}\t{text}" for label, text in ROWS]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == ROWS
+
+
+@pytest.mark.parametrize("form", ["{label}\t{text}", "{n}\t{label}\t{text}", "{label}\t{text}\t{source}"])
+@pytest.mark.parametrize("has_header", [True, False])
+def test_one_class_is_still_seen_as_the_label(tmp_path: Path, form: str, has_header: bool) -> None:
+    rows = [("good", text) for _, text in [*ROWS, ROWS[0]]]
+    lines = [form.format(n="Nummer", label="Urteil", text="Satz", source="Quelle")] if has_header else []
+    lines += [form.format(n=n, label=label, text=text, source="imdb") for n, (label, text) in enumerate(rows)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read(tmp_path / "a.tsv")[0] == rows
+
+
+def test_known_labels_point_at_a_column_of_one_class(tmp_path: Path) -> None:
+    lines = [f"{'ab'[n % 2]}\tgood\t{text}" for n, (_, text) in enumerate(ROWS)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert {label for label, _ in read(tmp_path / "a.tsv", known=["good", "bad"])[0]} == {"good"}
+
+
+def test_a_name_in_a_header_that_lacks_a_column_points_nowhere(tmp_path: Path) -> None:
+    lines = ["label\ttweet"] + [f"{n}\t{label}\t{text}" for n, (label, text) in enumerate(ROWS)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found, rejections = read(tmp_path / "a.tsv")
+    assert found == ROWS
+    assert rejections.total == 1
+
+
+def test_lines_of_which_most_have_no_number_of_columns_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("good,so fresh\nbad,dull, and long\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"its lines have 2, 3 columns.*put texts with commas in quotes"):
+        read(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "just a text\nand another\n"])

@@ -17,7 +17,7 @@ from jumok.data.held_out import HELD_OUT_SHARE
 from jumok.data.labelled import TEXTS_WITH_LABELS
 from jumok.data.parallel import PAIRS
 from jumok.data.prepared import Corpus, open_corpus, prepare_corpus
-from jumok.errors import InputError, WriteError
+from jumok.errors import ChangedDataError, InputError, WriteError
 
 WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")
 
@@ -250,3 +250,57 @@ def test_classes_of_one_text_each_leave_nothing_to_measure_on(tmp_path: Path) ->
     other = write_labelled(tmp_path / "other.tsv", [("unknown", "x"), ("unknown", "y")])
     with pytest.raises(InputError, match=r"(?s)not among those learned.*Give others, or none"):
         prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file], valid=[other])
+
+
+def write_classes(directory: Path) -> Path:
+    for label in ("bad", "good"):
+        (directory / label).mkdir(parents=True)
+        for n in range(6):
+            (directory / label / f"{label}-{n}.txt").write_text(f"{label} text number {n}", encoding="utf-8")
+    return directory
+
+
+@pytest.mark.parametrize(("old", "new"), [("bad/bad-5.txt", "good/bad-5.txt"), ("bad", "awful")])
+def test_a_text_under_another_class_and_a_class_of_another_name_are_changes(tmp_path: Path, old: str, new: str) -> None:
+    data = write_classes(tmp_path / "data")
+    before = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data]).facts["fingerprint"]
+    (data / old).rename(data / new)
+    with pytest.raises(ChangedDataError, match="data: changed"):
+        prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data], expected=before)
+
+
+def test_the_whole_directory_may_be_elsewhere(tmp_path: Path) -> None:
+    data = write_classes(tmp_path / "data")
+    before = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data]).facts["fingerprint"]
+    data = data.rename(tmp_path / "moved")
+    assert prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data], expected=before)
+
+
+def test_a_text_moved_to_what_is_measured_on_is_a_change(tmp_path: Path) -> None:
+    train, valid = write_classes(tmp_path / "train"), tmp_path / "valid"
+    (valid / "good").mkdir(parents=True)
+    (valid / "good" / "good-9.txt").write_text("good text to measure on", encoding="utf-8")
+    before = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [train], valid=[valid]).facts["fingerprint"]
+    (train / "good" / "good-5.txt").rename(valid / "good" / "good-5.txt")  # all files in the same order as before
+    with pytest.raises(ChangedDataError):
+        prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [train], valid=[valid], expected=before)
+
+
+def test_the_directory_of_a_class_may_be_a_link_and_is_still_watched(tmp_path: Path) -> None:
+    data = write_classes(tmp_path / "data")
+    (data / "bad").rename(tmp_path / "elsewhere")
+    (data / "bad").symlink_to(tmp_path / "elsewhere")
+    before = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data]).facts["fingerprint"]
+    (tmp_path / "elsewhere" / "bad-0.txt").write_text("another text", encoding="utf-8")
+    with pytest.raises(ChangedDataError):
+        prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data], expected=before)
+
+
+def test_of_a_file_s_name_only_what_decides_the_format_matters(tmp_path: Path) -> None:
+    rows = "".join(f"{'ab'[n % 2]},1\ttext number {n}, to be short\n" for n in range(20))
+    names = ["a.tsv", "b.txt", "c", "d.csv", "e.CSV"]
+    prints = []
+    for name in names:
+        (tmp_path / name).write_text(rows, encoding="utf-8")
+        prints.append(prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [tmp_path / name]).facts["fingerprint"])
+    assert prints[0] == prints[1] == prints[2] != prints[3] == prints[4]

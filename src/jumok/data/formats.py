@@ -29,6 +29,7 @@ Row: TypeAlias = tuple[int, Sequence[bytes] | Sequence[str] | Damage]
 TOO_FEW_COLUMNS = Damage("fewer columns than needed")
 BAD_CSV = Damage("not valid CSV")
 BAD_JSON = Damage("not valid JSON")
+NO_OBJECT = Damage("not a JSON object, {…}; one object a line is wanted")
 
 _ROLE_NAMES = (("src", "tgt"), ("src", "trg"), ("source", "target"))
 
@@ -168,7 +169,7 @@ def json_value(line: bytes | Damage) -> dict[str, Any] | Damage:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return BAD_JSON
-    return value if isinstance(value, dict) else NO_TEXTS
+    return value if isinstance(value, dict) else NO_OBJECT
 
 
 def _texts_under(names: Sequence[Languages], texts: dict[str, Any]) -> tuple[Side, Side]:

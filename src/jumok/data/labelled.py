@@ -1,19 +1,22 @@
 """Texts with labels: TSV, CSV, JSONL, or a directory for each class with a text a file.
 
 Which column holds the label is seen from the header, or else from the columns themselves: there are few
-different labels.
+different labels. A line with more or fewer columns than the others is left out: a tab or a comma in a text, or a line
+end, has moved its cells, and what is left of the text would be learned as if it were whole.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 from jumok.data.corpora import Rejections
-from jumok.data.formats import TOO_FEW_COLUMNS, Row, json_value, lenient, table_rows
+from jumok.data.formats import Row, json_value, lenient, table_rows
 from jumok.data.held_out import Example
 from jumok.data.lines import (
     EMPTY,
@@ -36,6 +39,8 @@ LARGEST_VOCABULARY = 4000  # runs of pieces tell more than rare pieces do
 LOOKED_AT = 200  # rows from which the label's column is guessed
 NO_LABEL = Damage("no label")
 HEADER = Damage("a header, by the look of it")
+NOT_AS_THE_HEADER = Damage("another number of columns than the header")
+NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
 MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
 TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
 
@@ -139,72 +144,124 @@ def _field(value: dict[str, Any], what: str, names: Sequence[str]) -> Side:
     return Damage(f"a {what} that is neither words nor a whole number" if found else f"no {what}")
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where the cells of a table are."""
+
+    label: int
+    text: int
+    width: int  # columns of every row
+    named: int = 0  # how many of the two columns the first row names
+
+    def fits(self, row: Sequence[bytes] | Sequence[str]) -> bool:
+        """Whether a row has all columns and no others, but for empty ones at its end, as spreadsheets add them."""
+        return len(row) >= self.width and not any(cell.strip() for cell in row[self.width :])
+
+    def cells(self, row: Row) -> tuple[Side, Side]:
+        """Label and text of a row."""
+        cells = row[1]
+        if isinstance(cells, Damage):
+            return cells, cells
+        if not any(cells):
+            return EMPTY, EMPTY
+        if not self.fits(cells):
+            damage = NOT_AS_THE_HEADER if self.named == 2 else NOT_AS_MOST_LINES
+            return damage, damage
+        return cells[self.label], cells[self.text]
+
+
 def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
     name = display_name(path)
     rows = table_rows(path)
     first = list(islice(rows, LOOKED_AT))
     whole = [[_in_one_line(lenient(cell)) for cell in row] for _, row in first if not isinstance(row, Damage)]
-    label, text, named = _columns(whole, name, known)
+    layout = _layout(whole, name, known)
     held_back = None  # a row that may be a header, until its label comes again: then it is none
-    if whole and (named == 2 or _may_be_header(whole, label, text, known, named=named > 0)):
+    if whole and (layout.named == 2 or _may_be_header(whole, layout, known)):
         header = first.pop(next(place for place, (_, row) in enumerate(first) if not isinstance(row, Damage)))
-        held_back = None if named == 2 else header
+        held_back = None if layout.named == 2 else header
     for row in chain(first, rows):
-        cells = _cells(row, label, text)
-        if held_back and _label_of(cells[0]) == whole[0][label]:
-            yield name, held_back[0], *_cells(held_back, label, text)
+        cells = layout.cells(row)
+        if held_back and _label_of(cells[0]) == whole[0][layout.label]:
+            yield name, held_back[0], *layout.cells(held_back)
             held_back = None
         yield name, row[0], *cells
     if held_back:
         yield name, held_back[0], HEADER, HEADER
 
 
-def _cells(row: Row, label: int, text: int) -> tuple[Side, Side]:
-    cells = row[1]
-    if isinstance(cells, Damage):
-        return cells, cells
-    if len(cells) <= max(label, text):
-        return TOO_FEW_COLUMNS, TOO_FEW_COLUMNS
-    return cells[label], cells[text]
-
-
-def _may_be_header(
-    rows: Sequence[Sequence[str]], label: int, text: int, known: Collection[str], *, named: bool
-) -> bool:
+def _may_be_header(rows: Sequence[Sequence[str]], layout: _Layout, known: Collection[str]) -> bool:
     """Whether the first row's label is nobody else's, and it names a column or all the other labels come again."""
-    labels = [row[label] for row in rows if len(row) > max(label, text)]
-    if len(rows[0]) <= max(label, text) or not labels[0] or labels[0] in known:
+    labels = [row[layout.label] for row in rows if layout.fits(row)]
+    if not layout.fits(rows[0]) or not labels[0] or labels[0] in known:
         return False
     counts = Counter(labels[1:])
-    return labels[0] not in counts and (named or (len(labels) > 4 and min(counts.values()) > 1))
+    return labels[0] not in counts and (layout.named > 0 or (len(labels) > 4 and min(counts.values()) > 1))
 
 
-def _columns(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) -> tuple[int, int, int]:
-    """The column of the label, that of the text, and how many of the two the first row names."""
+def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) -> _Layout:
     if not rows:
-        return 0, 1, 0
+        return _Layout(label=0, text=1, width=2)
     header = [cell.lower() for cell in rows[0]]
     labels = [header.index(each) for each in LABEL_NAMES if each in header]
     texts = [header.index(each) for each in TEXT_NAMES if each in header]
     if labels and texts:
-        return labels[0], texts[0], 2
-    width = max(map(len, rows))
-    if width < 2:
-        raise InputError(
-            f"{name}: has one column. Give a label and a text in each line, with a tab between them (or a comma, in a "
-            ".csv file)."
-        )
+        return _Layout(labels[0], texts[0], _filled(header), named=2)
+    width = _usual_width(rows, name)
     cells = [row for row in rows if len(row) == width]
     # A name alone may be a label or a text itself; then it comes again.
     labels, texts = (
-        [column for column in columns[:1] if sum(row[column] == rows[0][column] for row in cells) < 2]
+        [
+            column
+            for column in columns[:1]
+            if len(header) == width and sum(row[column] == rows[0][column] for row in cells) < 2
+        ]
         for columns in (labels, texts)
     )
-    kinds = [len({row[column] for row in cells if row[column]}) or len(cells) for column in range(width)]
-    label = min(
-        labels or (column for column in range(width) if column not in texts),
-        key=lambda column: (-sum(row[column] in known for row in cells), kinds[column], column),
-    )
+    label = _label_column(cells, labels or [column for column in range(width) if column not in texts], known)
     others = [column for column in range(width) if column != label]
     text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
-    return label, text, len(labels) + len(texts)
+    # Columns at the end that have no name and are empty in most lines are none: the rest of a text would stand there.
+    width = max(label + 1, text + 1, _filled(rows[0][:width]), median_high(map(_filled, cells)))
+    return _Layout(label, text, width, len(labels) + len(texts))
+
+
+def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: Collection[str]) -> int:
+    """Of these columns the one with the most known labels, or else with the fewest kinds of cells.
+
+    A column that says the same in every row, such as where the texts are from, tells nothing apart. It holds the
+    labels only if no other can: one whose cells come twice each, on average, beside a column that can be the text.
+    """
+    filled = [[row[column] for row in rows if row[column]] for column in range(len(rows[0]))]
+    kinds = [len(set(cells)) for cells in filled]
+    varied = [column for column in range(len(filled)) if len({row[column] for row in rows[1:]} - {""}) > 1]  # no header
+
+    def rank(column: int) -> tuple[int, bool, int, int]:
+        tells_apart = len(varied) > 1 and column in varied and 2 * kinds[column] <= len(filled[column])
+        known_ones = sum(cell in known for cell in filled[column])
+        return -known_ones, not tells_apart, kinds[column] or len(rows), column
+
+    return min(columns, key=rank)
+
+
+def _usual_width(rows: Sequence[Sequence[str]], name: str) -> int:
+    """How many columns more than half of the lines have, of those that are not empty."""
+    widths = Counter(len(row) for row in rows if any(row))
+    [(width, lines)] = widths.most_common(1) or [(1, 0)]
+    if width > 1 and lines * 2 <= widths.total():
+        raise InputError(
+            f"{name}: its lines have {', '.join(map(str, sorted(widths)))} columns, and no number is that of most. "
+            "Write no tabs in the texts (in a .csv file, put texts with commas in quotes), or name the columns in a "
+            "first line: label, text and any others."
+        )
+    if width < 2:
+        raise InputError(
+            f"{name}: has one column in most lines. Give a label and a text in each, with a tab between them (or a "
+            "comma, in a .csv file)."
+        )
+    return width
+
+
+def _filled(row: Sequence[str]) -> int:
+    """How many cells a row has without the empty ones at its end."""
+    return max((place for place, cell in enumerate(row, 1) if cell), default=0)

@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from jumok.data.corpora import Rejections
 from jumok.data.held_out import Example, Reader
-from jumok.data.lines import STANDARD_INPUT
+from jumok.data.lines import STANDARD_INPUT, without_compression
 from jumok.data.store import TokenStore, fingerprint_of
 from jumok.errors import BundleError, ChangedDataError, InputError
 from jumok.files import (
@@ -92,8 +92,10 @@ def prepare_corpus(
         if not path.exists():
             raise InputError(f"{path}: no such file. Give {kind.files}.")
     vocabulary = size if tokenizer is None else sha256(tokenizer.to_bytes()).hexdigest()
+    settings = [kind.name, len(paths), vocabulary, kind.longest, seed, *kind.variant]
+    names = [_deciding_names(path) for path in files]
     fingerprint = fingerprint_of(
-        _all_files(files), kind.name, len(paths), vocabulary, kind.longest, seed, *kind.variant
+        chain.from_iterable(map(_all_files, files)), *settings, *([names] if any(names) else [])
     )
     if expected not in (None, fingerprint):
         raise ChangedDataError(
@@ -131,10 +133,22 @@ def _kept(path: str | Path, directory: Path, name: str, *, alone: bool) -> str |
     return copy
 
 
-def _all_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files, and for a directory everything in it, in an order that is always the same."""
-    for path in paths:
-        yield from sorted(entry for entry in path.rglob("*") if entry.is_file()) if path.is_dir() else [path]
+def _all_files(path: Path) -> list[Path]:
+    """The file, or for a directory everything in it, in an order that is always the same."""
+    if not path.is_dir():
+        return [path]
+    # rglob does not follow links by itself, but the directory of a class may be one.
+    return sorted(file for entry in path.iterdir() for file in (entry, *entry.rglob("*")) if file.is_file())
+
+
+def _deciding_names(path: Path) -> list[str]:
+    """What names decide and contents do not: the labels of texts in directories, and whether a table is CSV or TSV.
+
+    A file of any other format gives nothing under a name of another, and may be called anything.
+    """
+    if path.is_dir():
+        return [file.relative_to(path).as_posix() for file in _all_files(path)]
+    return [".csv"] if without_compression(path).suffix.lower() == ".csv" else []
 
 
 class _Preparation:
