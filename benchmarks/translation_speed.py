@@ -43,6 +43,14 @@ WARM_UP = 64
 LATENCY_LINES = 200
 COLD_STARTS = 9
 QUANTIZATIONS = ("float32", "int8")
+REMARKS = """
+Why CTranslate2 by hand can be faster: our beam search is more thorough (the line "as thorough" is not), outputs that
+loop or do not end are tried again, and every text is normalised, split where it is too long, and put together again.
+One sentence at a time, two threads inside an operation would be a third faster with float32 on an idle machine; beside
+one busy process they are four times slower than one thread, and with int8 ten times and more (its README's use shows
+it). So each sentence has one thread. Tried, and no faster: preparing texts while others are translated, MKL and packed
+products inside CTranslate2, other sizes of batches.
+"""
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -236,7 +244,7 @@ the rounds, and from the least to the most.
 
 From the command to the first translation, all in, with the last of these models: {started:.2f} s (`jumok translate`,
 median of {COLD_STARTS}).
-"""
+{REMARKS}"""
 
 
 if __name__ == "__main__":
