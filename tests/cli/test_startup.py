@@ -10,11 +10,12 @@ from commands import SOURCE
 COMMANDS = ["demo", "train translator", "translate", "score", "evaluate", "check", "info"]
 
 PROGRAM = """
-import atexit, sys, time
-from jumok.cli import main
+import sys, time
+from jumok.cli.app import run
+code = run()
 heavy = ("torch", "numpy", "sentencepiece", "rich", "matplotlib")
-atexit.register(lambda: print(time.process_time(), *(n for n in heavy if n in sys.modules), file=sys.stderr))
-main()
+print(time.process_time(), *(n for n in heavy if n in sys.modules), file=sys.stderr)
+sys.exit(code)
 """
 
 
