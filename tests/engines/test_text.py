@@ -155,6 +155,11 @@ def test_the_prefix_stands_where_a_text_begins(echo: EchoEngine, echoing: TextTr
     assert echo.prefixes == [[prefix, [], prefix]]
 
 
+def test_a_prefix_longer_than_any_output_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(ConfigError, match="more than the 20 of the longest output"):
+        TextTranslator(EchoEngine(longest=20), tokenizer).translate("cat .", prefix="개 새 " * 20)
+
+
 def test_an_output_begins_with_its_prefix(translator: TextTranslator, pairs: list[tuple[str, str]]) -> None:
     for text in translator.translate([source for source, _ in pairs], prefix="물고기 나무"):
         assert text.startswith("물고기 나무")
