@@ -52,13 +52,16 @@ def test_evaluate_measures_what_translate_says(jumok: Jumok, trained: Path, tmp_
     assert json.loads(perfect.out)["chrf"] == pytest.approx(100)
 
 
-def test_the_model_of_a_run_finds_what_it_is_compared_on(trained: Path) -> None:
+def test_the_model_of_a_run_finds_what_it_is_compared_on(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jumok.recipes.export import probe_of_run, store_of_run
 
     probe = probe_of_run(trained / "run" / "model")
     assert probe
     assert probe == probe_of_run(trained / "run")
     assert store_of_run(trained / "run" / "model") is not None
+    monkeypatch.chdir(trained / "run" / "model")
+    assert probe_of_run(Path()) == probe
+    assert probe_of_run(trained / "run" / "store") == []  # what else lies in a run is not its model
 
 
 def test_evaluate_writes_a_line_for_each_pair(jumok: Jumok, trained: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ from jumok.errors import BundleError, ConfigError
 from jumok.evaluation import corpus_scores, pair_scores, total_score
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
-from jumok.training.records import STORE, read_run
+from jumok.training.records import MODEL, STORE, read_run
 
 MOST_PROBES = 500
 # What rounding to int8 may cost, on the probe set.
@@ -108,8 +109,9 @@ def probe_of_run(model: Path) -> list[tuple[str, ...]]:
 
 
 def _run_of(model: Path) -> Path:
-    directory = load_bundle(model).path
-    return directory.parent if read_run(directory.parent) is not None else directory
+    """`model`, or the directory around it if that is called as the model of a run is."""
+    directory = Path(os.path.abspath(model))
+    return directory.parent if directory.name == MODEL and read_run(directory) is None else directory
 
 
 def _certify_translator(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
