@@ -52,7 +52,8 @@ def fast_patience(directory: Path) -> float:
     if not (directory / SHORTLIST).is_file():
         raise BundleError(
             f"{directory}: has no shortlist, which --fast needs. It is made from the training data and the "
-            "probes of a run (export that again: jumok export -m RUN), and left out where translations would suffer."
+            "probes of a run (export that again: jumok export -m RUN), and left out where translations would suffer "
+            "or are none yet."
         )
     where = directory / CERTIFICATE
     shortlist = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where).get("shortlist")
