@@ -19,9 +19,9 @@ from machine import describe_machine
 from turns import in_turns
 
 from jumok.bundle import load_bundle, save_bundle
-from jumok.data.demo import demo_pairs
-from jumok.engines.ct2_export import export
-from jumok.engines.generation import GenerationOptions
+from jumok.demo.pairs import demo_pairs
+from jumok.engines.conversion import export
+from jumok.engines.language_model.text import GenerationOptions
 from jumok.engines.loading import load_classifier, load_generator
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from jumok.data.corpora import Rejections
-from jumok.data.passages import read_passages
+from jumok.data.reading.pairs import Rejections
+from jumok.data.reading.passages import read_passages
 from jumok.tokenizer import BOS, EOS, Tokenizer
 
 PAGE = Path(__file__).with_suffix(".md")

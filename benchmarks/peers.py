@@ -34,9 +34,9 @@ from peers_environments import OWN, installed_size, interpreter
 from peers_page import write_page
 from turns import rounds_of
 
-from jumok.data.demo import write_demo_corpus
+from jumok.data.corpus import Corpus, prepare_corpus
 from jumok.data.parallel import PAIRS
-from jumok.data.prepared import Corpus, prepare_corpus
+from jumok.demo.pairs import write_demo_corpus
 from jumok.model.config import preset
 
 HERE = Path(__file__).parent

@@ -28,9 +28,9 @@ import torch
 from machine import describe_machine, peak_memory
 from torch import Tensor, nn
 
+from jumok.data.corpus import prepare_corpus
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.parallel import PAIRS
-from jumok.data.prepared import prepare_corpus
 from jumok.model.attention import Attend
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout

@@ -110,7 +110,7 @@ def contender(name: str, model: Path, beam: int, tokens: int) -> Translate:
     if name == BY_HAND:
         return by_hand(model, beam, tokens=tokens, patience=1)
     if name == AS_THOROUGH:
-        from jumok.engines.ct2 import PATIENCE
+        from jumok.engines.translator.ctranslate2 import PATIENCE
 
         return by_hand(model, beam, tokens=tokens, patience=PATIENCE)
     return jumok(model, beam, fast=name == FAST)

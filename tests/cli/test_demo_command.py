@@ -7,7 +7,7 @@ import pytest
 from commands import SMALL, Jumok
 
 from jumok.cli import demo, picture
-from jumok.data import demo as corpus
+from jumok.demo import pairs as corpus
 from jumok.training.settings import parse_assignments
 
 

@@ -8,7 +8,7 @@ import pytest
 from commands import Jumok, sentences, write_corpus
 
 import jumok as package
-from jumok.data.lines import MAX_LINE_BYTES
+from jumok.data.reading.lines import MAX_LINE_BYTES
 
 
 def test_score_has_a_line_for_each_pair_and_the_whole(jumok: Jumok, trained: Path) -> None:

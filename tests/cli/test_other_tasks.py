@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commands import SMALL, Jumok, sentences
 
-from jumok.data.demo_reviews import demo_reviews
+from jumok.demo.reviews import demo_reviews
 from jumok.recipes.classifier import ClassifierTask
 from jumok.training.settings import Settings
 

@@ -18,7 +18,7 @@ from commands import SOURCE, Jumok, sentences, train_arguments, write_corpus
 import jumok as package
 from engines.echo_engine import EchoEngine
 from jumok.engines.engine import DecodingOptions
-from jumok.engines.text import TextTranslator
+from jumok.engines.translator.text import TextTranslator
 from jumok.model.translator import Translator
 from jumok.search.hypothesis import Hypothesis
 
@@ -35,7 +35,7 @@ def translated(jumok: Jumok, trained: Path, text: str, *options: str) -> list[st
 def test_pain_1_dependency_rot_a_missing_extra_is_named(
     jumok: Jumok, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jumok.engines.native", None)  # as if torch were not there
+    monkeypatch.setitem(__import__("sys").modules, "jumok.engines.translator.torch", None)  # as if torch were not there
 
     def missing(_bundle: object) -> None:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.cli.reading import aligned_texts, chunks_as_they_come
-from jumok.engines.text import READ_AHEAD, READ_AHEAD_CHARACTERS
+from jumok.engines.translator.text import READ_AHEAD, READ_AHEAD_CHARACTERS
 from jumok.errors import InputError
 
 

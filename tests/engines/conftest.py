@@ -7,8 +7,8 @@ import pytest
 from echo_engine import EchoEngine
 from small_translator import make_pair, train_small_translator
 
-from jumok.engines.native import TorchEngine
-from jumok.engines.text import TextTranslator
+from jumok.engines.translator.text import TextTranslator
+from jumok.engines.translator.torch import TorchEngine
 from jumok.model.translator import Translator
 from jumok.tokenizer import Tokenizer
 

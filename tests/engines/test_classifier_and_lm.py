@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from jumok.bundle import Bundle, load_bundle, save_bundle
-from jumok.engines.classifier import TorchClassifier, class_scores
-from jumok.engines.generation import GenerationOptions, TextGenerator
-from jumok.engines.language_model import TorchLanguageModel, generate_ids, token_log_probs
+from jumok.engines.classifier.text import TextClassifier
+from jumok.engines.classifier.torch import TorchClassifier, class_scores
+from jumok.engines.language_model.text import GenerationOptions, TextGenerator
+from jumok.engines.language_model.torch import TorchLanguageModel, generate_ids, token_log_probs
 from jumok.engines.loading import load, load_classifier, load_generator, load_translator
-from jumok.engines.text import SEGMENT_TOKENS
-from jumok.engines.text_classifier import TextClassifier
+from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.engines.vectors import sentence_vectors
 from jumok.errors import BundleError, ConfigError
 from jumok.model.classifier import Classifier

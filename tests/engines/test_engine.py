@@ -94,6 +94,8 @@ def test_batches_hold_every_source_once_within_the_budget(lengths: list[int], bu
 
 
 def test_texts_are_handled_without_torch() -> None:
-    program = "import sys; import jumok.engines.text, jumok.evaluation; print('torch' in sys.modules)"
+    program = (
+        "import sys; import jumok.engines.translator.text, jumok.metrics.translation; print('torch' in sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", program], cwd=SOURCE, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

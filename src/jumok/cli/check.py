@@ -16,7 +16,7 @@ def check(
 
     Exits with 0 if nothing is, with 3 if something was found.
     """
-    from jumok.data.check import check_pairs
+    from jumok.data.checking.check import check_pairs
 
     paths = [source] if target is None else [source, target]
     report = check_pairs(paths, valid_files(valid), languages=languages)

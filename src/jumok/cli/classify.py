@@ -10,7 +10,7 @@ import typer
 from jumok.cli.options import Engine, Json, Model, OutFile, Texts
 
 if TYPE_CHECKING:
-    from jumok.engines.text_classifier import Classification, TextClassifier
+    from jumok.engines.classifier.text import Classification, TextClassifier
 
 
 def classify(

@@ -11,8 +11,8 @@ import typer
 from jumok.cli.training import ContinueWithChanges
 
 if TYPE_CHECKING:
-    from jumok.data.demo import DemoCorpus
-    from jumok.engines.text import TextTranslator
+    from jumok.demo.pairs import DemoCorpus
+    from jumok.engines.translator.text import TextTranslator
 
 # Fitted to two minutes: two layers make twice the steps of four, and a corpus that is seen only three times needs no
 # dropout.
@@ -62,7 +62,7 @@ def demo(
 
 
 def _demo_translator(directory: Path, minutes: float, again: dict[str, bool]) -> None:
-    from jumok.data.demo import write_demo_corpus
+    from jumok.demo.pairs import write_demo_corpus
 
     corpus = directory / "corpus"
     print(f"1. A corpus from a grammar of our own → {corpus}")
@@ -90,8 +90,8 @@ def _train(corpus: Path, run: Path, minutes: float, again: dict[str, bool]) -> N
 
 
 def _test(translator: TextTranslator, pairs: DemoCorpus) -> None:
-    from jumok.data.demo import FAMOUS
-    from jumok.evaluation import corpus_scores, exact_match
+    from jumok.demo.pairs import FAMOUS
+    from jumok.metrics.translation import corpus_scores, exact_match
 
     sources, references = [pair[0] for pair in pairs.test], [pair[1] for pair in pairs.test]
     outputs = translator.translate(sources)
@@ -110,7 +110,7 @@ def _test(translator: TextTranslator, pairs: DemoCorpus) -> None:
 
 def _draw(translator: TextTranslator, path: Path) -> None:
     from jumok.cli.picture import draw_attention
-    from jumok.data.demo import FAMOUS
+    from jumok.demo.pairs import FAMOUS
 
     english = FAMOUS[1][0]
     tokenizer = translator.tokenizer

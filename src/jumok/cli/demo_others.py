@@ -36,7 +36,7 @@ def train_demo(recipe: str, *data: Path, settings: dict[str, Any], **arguments: 
 
 def demo_classifier(directory: Path, minutes: float, again: dict[str, bool]) -> None:
     """Reviews with negation and contrast. `again` says what to do with a training that is there already."""
-    from jumok.data.demo_reviews import demo_reviews
+    from jumok.demo.reviews import demo_reviews
     from jumok.engines.loading import load_classifier
 
     reviews = demo_reviews()
@@ -63,7 +63,7 @@ def demo_classifier(directory: Path, minutes: float, again: dict[str, bool]) -> 
 
 def demo_lm(directory: Path, minutes: float, again: dict[str, bool]) -> None:
     """The Korean side of the built-in corpus. `again` says what to do with a training that is there already."""
-    from jumok.data.demo import demo_pairs
+    from jumok.demo.pairs import demo_pairs
     from jumok.engines.loading import load_generator
 
     data = directory / "sentences.txt"

@@ -12,9 +12,9 @@ from jumok.cli.options import DEFAULT_BEAM, Beam, Json, Languages, Model, Source
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jumok.engines.generation import TextGenerator
-    from jumok.engines.text import TextTranslator
-    from jumok.engines.text_classifier import TextClassifier
+    from jumok.engines.classifier.text import TextClassifier
+    from jumok.engines.language_model.text import TextGenerator
+    from jumok.engines.translator.text import TextTranslator
 
 # Options that have an effect, by task.
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -47,7 +47,7 @@ def evaluate(
     from jumok.cli.reading import aligned_texts
     from jumok.cli.writing import require_file, require_picture
     from jumok.engines.loading import load
-    from jumok.evaluation import corpus_scores
+    from jumok.metrics.translation import corpus_scores
 
     if tokenize is not None:
         corpus_scores(["x"], ["x"], tokenize)  # a wrong option is found now, not after an hour
@@ -73,7 +73,7 @@ def evaluate(
 
 
 def _task_of(loaded: object) -> str:
-    from jumok.engines.text import TextTranslator
+    from jumok.engines.translator.text import TextTranslator
 
     if isinstance(loaded, TextTranslator):
         return "translator"
@@ -91,7 +91,7 @@ def _evaluate_translator(
 ) -> tuple[list[str], dict[str, Any]]:
     from jumok.cli.writing import output_to
     from jumok.engines.engine import DecodingOptions
-    from jumok.evaluation import corpus_scores, exact_match
+    from jumok.metrics.translation import corpus_scores, exact_match
 
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     started = time.perf_counter()
@@ -127,9 +127,9 @@ def _evaluate_translator(
 def _evaluate_classifier(classifier: TextClassifier, path: Path, plot: Path | None) -> tuple[list[str], dict[str, Any]]:
     import numpy as np
 
-    from jumok.classification import classification_scores, confusion, f1_scores
-    from jumok.data.corpora import Rejections
-    from jumok.data.labelled import read_labelled
+    from jumok.data.reading.labelled import read_labelled
+    from jumok.data.reading.pairs import Rejections
+    from jumok.metrics.classification import classification_scores, confusion, f1_scores
 
     rejections = Rejections()
     examples = list(read_labelled([path], rejections, classifier.classes))
@@ -187,9 +187,9 @@ def _confusion_lines(classes: list[str], table: list[list[int]]) -> list[str]:
 def _evaluate_language_model(generator: TextGenerator, path: Path) -> tuple[list[str], dict[str, Any]]:
     import math
 
-    from jumok.data.corpora import Rejections
-    from jumok.data.passages import read_passages
-    from jumok.evaluation import pair_scores, total_score
+    from jumok.data.reading.pairs import Rejections
+    from jumok.data.reading.passages import read_passages
+    from jumok.metrics.translation import pair_scores, total_score
 
     rejections = Rejections()
     passages = [example.texts[0] for example in read_passages([path], rejections)]

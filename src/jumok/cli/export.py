@@ -60,9 +60,9 @@ def _examples(model: Path, files: list[Path]) -> list[tuple[str, ...]]:
     """The texts in files such as this model learns from."""
     from jumok.bundle import load_bundle
     from jumok.cli.reading import aligned_texts
-    from jumok.data.corpora import Rejections
-    from jumok.data.labelled import read_labelled
-    from jumok.data.passages import read_passages
+    from jumok.data.reading.labelled import read_labelled
+    from jumok.data.reading.pairs import Rejections
+    from jumok.data.reading.passages import read_passages
 
     bundle = load_bundle(model)
     if bundle.config.get("task") == "language_model":

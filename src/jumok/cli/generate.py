@@ -33,7 +33,7 @@ def generate(
     The text appears as it is written, the prompt first. It ends where the model ends it, or after --max-tokens.
     """
     from jumok.cli.reading import lines_of
-    from jumok.engines.generation import GenerationOptions
+    from jumok.engines.language_model.text import GenerationOptions
     from jumok.engines.loading import load_generator
 
     options: dict[str, Any] = {

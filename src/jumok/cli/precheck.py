@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jumok.cli.options import say
-from jumok.data.check import check_pairs
-from jumok.data.findings import Finding
-from jumok.data.languages import Languages
-from jumok.data.lines import STANDARD_INPUT
+from jumok.data.checking.check import check_pairs
+from jumok.data.checking.findings import Finding
+from jumok.data.reading.languages import Languages
+from jumok.data.reading.lines import STANDARD_INPUT
 from jumok.errors import InputError
 
 _FATAL = ("unequal-length", "labels")

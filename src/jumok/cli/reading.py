@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from jumok.data.corpora import names_of, read_lines, read_records
-from jumok.data.languages import Languages
-from jumok.data.lines import EMPTY, Damage, text_of
-from jumok.engines.text import READ_AHEAD, READ_AHEAD_CHARACTERS
+from jumok.data.reading.languages import Languages
+from jumok.data.reading.lines import EMPTY, Damage, text_of
+from jumok.data.reading.pairs import names_of, read_lines, read_records
+from jumok.engines.translator.text import READ_AHEAD, READ_AHEAD_CHARACTERS
 from jumok.errors import InputError
 
 PAUSE = 0.02  # seconds without a new line after which a writer is not kept waiting for an answer

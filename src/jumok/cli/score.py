@@ -17,8 +17,8 @@ def score(
     """
     from jumok.cli.reading import aligned_texts
     from jumok.engines.loading import load_translator
-    from jumok.engines.text import READ_AHEAD
-    from jumok.evaluation import pair_scores, total_score
+    from jumok.engines.translator.text import READ_AHEAD
+    from jumok.metrics.translation import pair_scores, total_score
 
     translator = load_translator(model)
     pairs = aligned_texts([source] if target is None else [source, target], languages)

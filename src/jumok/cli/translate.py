@@ -13,7 +13,7 @@ from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
     from jumok.engines.engine import DecodingOptions, Sampling
-    from jumok.engines.text import Result
+    from jumok.engines.translator.text import Result
 
 
 def translate(

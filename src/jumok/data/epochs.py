@@ -19,7 +19,7 @@ from jumok.data.batch import (
     make_text_batch,
 )
 from jumok.data.buckets import BatchPlan, plan_batches
-from jumok.data.prepared import Corpus
+from jumok.data.corpus import Corpus
 from jumok.data.store import Indices
 from jumok.seeds import derive_seed
 

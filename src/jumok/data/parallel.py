@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from jumok.data.corpora import Rejections, read_pairs
-from jumok.data.held_out import Example
-from jumok.data.languages import Languages
-from jumok.data.prepared import Kind
+from jumok.data.corpus import Kind
+from jumok.data.reading.languages import Languages
+from jumok.data.reading.pairs import Rejections, read_pairs
+from jumok.data.split import Example
 
 LONGEST = 512  # tokens on either side of a pair that is learned from
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from jumok.classification import Scores
 from jumok.engines.engine import SearchOptions, TokenEngine
-from jumok.engines.generation import GenerationOptions, LanguageEngine
+from jumok.engines.language_model.text import GenerationOptions, LanguageEngine
 from jumok.errors import JumokError
+from jumok.metrics.classification import Scores
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
 GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # a model may not come to an end of what is made up

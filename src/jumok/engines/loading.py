@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle, load_bundle
+from jumok.engines.classifier.text import ClassifierEngine, TextClassifier
 from jumok.engines.engine import Matrix, TokenEngine
-from jumok.engines.generation import LanguageEngine, TextGenerator
-from jumok.engines.text import TextTranslator
-from jumok.engines.text_classifier import ClassifierEngine, TextClassifier
+from jumok.engines.language_model.text import LanguageEngine, TextGenerator
+from jumok.engines.translator.text import TextTranslator
 from jumok.errors import BundleError, ConfigError, MissingExtraError, did_you_mean
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
@@ -76,7 +76,7 @@ def load_encoder(path: str | Path) -> Callable[[Sequence[str]], Matrix]:
         engine = _classifier_engine(bundle, "auto")
         return lambda texts: engine.vectors(tokenizer.encode(texts))
     try:
-        from jumok.engines.native import TorchEngine
+        from jumok.engines.translator.torch import TorchEngine
         from jumok.engines.vectors import sentence_vectors
     except ModuleNotFoundError as error:
         raise _explained(error, bundle) from error
@@ -112,7 +112,7 @@ def _exported(bundle: Bundle, engine: str) -> Path | None:
     """The CTranslate2 model to use: where the model was exported, unless PyTorch is asked for."""
     if engine == "torch":
         return None
-    from jumok.engines.ct2 import exported_model
+    from jumok.engines.translator.ctranslate2 import exported_model
 
     directory = exported_model(bundle)
     if directory is None and engine == "ctranslate2":
@@ -129,8 +129,8 @@ def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bo
     directory = _exported(bundle, engine)
     if directory is None:
         return _torch_engine(bundle)
-    from jumok.engines.ct2 import Ctranslate2Engine, fast_patience
-    from jumok.engines.ct2_export import longest_text
+    from jumok.engines.conversion import longest_text
+    from jumok.engines.translator.ctranslate2 import Ctranslate2Engine, fast_patience
 
     longest, patience = longest_text(ModelConfig.from_dict(bundle.config)), fast_patience(directory) if fast else None
     return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=patience)
@@ -138,7 +138,7 @@ def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bo
 
 def _torch_engine(bundle: Bundle) -> TokenEngine:
     try:
-        from jumok.engines.native import TorchEngine
+        from jumok.engines.translator.torch import TorchEngine
     except ModuleNotFoundError as error:
         raise _explained(error, bundle) from error
     return TorchEngine.from_bundle(bundle)
@@ -152,14 +152,14 @@ def _classifier_engine(bundle: Bundle, engine: str) -> ClassifierEngine:
     directory = _exported(bundle, engine)
     if directory is None:
         return _torch_classifier_engine(bundle)
-    from jumok.engines.ct2_classifier import Ctranslate2Classifier
+    from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
 
     return Ctranslate2Classifier(directory, bundle, lambda: _torch_classifier_engine(bundle))
 
 
 def _torch_classifier_engine(bundle: Bundle) -> ClassifierEngine:
     try:
-        from jumok.engines.classifier import TorchClassifier
+        from jumok.engines.classifier.torch import TorchClassifier
     except ModuleNotFoundError as error:
         raise _explained(error, bundle) from error
     return TorchClassifier.from_bundle(bundle)
@@ -173,8 +173,8 @@ def _language_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> Langu
     directory = _exported(bundle, engine)
     if directory is None:
         return _torch_language_engine(bundle)
-    from jumok.engines.ct2_export import longest_text
-    from jumok.engines.ct2_language_model import Ctranslate2LanguageModel
+    from jumok.engines.conversion import longest_text
+    from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
 
     longest = longest_text(ModelConfig.from_dict(bundle.config))
     return Ctranslate2LanguageModel(directory, tokenizer, lambda: _torch_language_engine(bundle), longest=longest)
@@ -182,7 +182,7 @@ def _language_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> Langu
 
 def _torch_language_engine(bundle: Bundle) -> LanguageEngine:
     try:
-        from jumok.engines.language_model import TorchLanguageModel
+        from jumok.engines.language_model.torch import TorchLanguageModel
     except ModuleNotFoundError as error:
         raise _explained(error, bundle) from error
     return TorchLanguageModel.from_bundle(bundle)

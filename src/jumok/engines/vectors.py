@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.engines.engine import sorted_batches, to_unit_length
-from jumok.engines.text import SEGMENT_TOKENS
 from jumok.engines.torch_models import Ids, device_of, padded, undisturbed
+from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.model.classifier import Classifier, pool
 from jumok.model.translator import Translator
 from jumok.tokenizer import EOS, PAD

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jumok.classification import classification_scores
 from jumok.errors import MissingExtraError
+from jumok.metrics.classification import classification_scores
 from jumok.recipes.classifier import ClassifierTask
 from jumok.tokenizer import normalize
 from jumok.training.records import STORE, read_run

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.classification import Answers, classification_scores, fit_share, fit_temperature
 from jumok.data.batch import LabelledBatch
+from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
-from jumok.data.held_out import Example
-from jumok.data.labelled import TEXTS_WITH_LABELS
-from jumok.data.prepared import Corpus
-from jumok.engines.classifier import class_scores
+from jumok.data.reading.labelled import TEXTS_WITH_LABELS
+from jumok.data.split import Example
+from jumok.engines.classifier.torch import class_scores
+from jumok.metrics.classification import Answers, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config

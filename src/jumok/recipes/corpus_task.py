@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jumok.data.corpus import Corpus, Kind, open_corpus, prepare_corpus
 from jumok.data.epochs import CorpusEpochs
-from jumok.data.held_out import Example
-from jumok.data.prepared import Corpus, Kind, open_corpus, prepare_corpus
+from jumok.data.split import Example
 from jumok.engines.certificate import ParityError
 from jumok.errors import ConfigError
 from jumok.recipes.export import export_ctranslate2, is_exported

@@ -21,18 +21,18 @@ from jumok.engines.certificate import (
     require_parity,
     translations,
 )
-from jumok.engines.classifier import TorchClassifier
-from jumok.engines.ct2 import PATIENCE, Ctranslate2Engine, exported_model
-from jumok.engines.ct2_classifier import Ctranslate2Classifier
-from jumok.engines.ct2_export import SHORTLIST, export, longest_text
-from jumok.engines.ct2_language_model import Ctranslate2LanguageModel
+from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
+from jumok.engines.classifier.torch import TorchClassifier
+from jumok.engines.conversion import SHORTLIST, export, longest_text
 from jumok.engines.engine import SearchOptions, TokenEngine
-from jumok.engines.generation import LanguageEngine
-from jumok.engines.language_model import TorchLanguageModel
-from jumok.engines.native import TorchEngine
-from jumok.engines.shortlist import learn_lexicon
+from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
+from jumok.engines.language_model.text import LanguageEngine
+from jumok.engines.language_model.torch import TorchLanguageModel
+from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Engine, exported_model
+from jumok.engines.translator.shortlist import learn_lexicon
+from jumok.engines.translator.torch import TorchEngine
 from jumok.errors import BundleError, ConfigError
-from jumok.evaluation import corpus_scores, pair_scores, total_score
+from jumok.metrics.translation import corpus_scores, pair_scores, total_score
 from jumok.model.config import ModelConfig
 from jumok.tokenizer import Tokenizer
 from jumok.training.records import MODEL, STORE, read_run

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from jumok.data.batch import TextBatch
 from jumok.data.epochs import TextEpochs
-from jumok.data.passages import PASSAGES
-from jumok.engines.generation import GenerationOptions
-from jumok.engines.language_model import generate_ids, token_log_probs
+from jumok.data.reading.passages import PASSAGES
+from jumok.engines.language_model.text import GenerationOptions
+from jumok.engines.language_model.torch import generate_ids, token_log_probs
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.language_model import LanguageModel

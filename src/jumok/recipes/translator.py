@@ -12,9 +12,9 @@ from torch import Tensor
 
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.languages import is_language_code
-from jumok.data.lines import without_compression
 from jumok.data.parallel import pairs_in
+from jumok.data.reading.languages import is_language_code
+from jumok.data.reading.lines import without_compression
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.translator import Translator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jumok.engines.engine import SearchOptions
-from jumok.engines.native import TorchEngine
-from jumok.evaluation import corpus_scores
+from jumok.engines.translator.torch import TorchEngine
+from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
 from jumok.tokenizer import Tokenizer
 from jumok.training.progress import Validation

@@ -1,0 +1,129 @@
+"""What a corpus check reports: findings that name places and say what to do, and the size of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jumok.data.checking.survey import Example
+
+__all__ = ["KINDS", "Example", "Finding", "Report", "SideTotals"]
+
+# For each kind, the gravest first: what was found, {n} times, and what to do about it.
+KINDS = {
+    "unequal-length": (
+        "lines more on one side than on the other: {n}",
+        "Look around the line named here: it seems to be the first without a partner.",
+    ),
+    "same-file": ("pairs with the same text on both sides: {n}", "Give the translation as the second file."),
+    "swapped": ("source and target seem to be swapped", "Exchange the order of the files."),
+    "labels": (
+        "different values on one side, only: {n}",
+        "This looks like labels, not translations; `jumok train classifier` learns from those.",
+    ),
+    "malformed": (
+        "lines that are not records with two texts: {n}",
+        "Correct or remove them; training leaves them out.",
+    ),
+    "empty-side": ("pairs that lack a side: {n}", "Fill or remove both lines of each; training leaves them out."),
+    "too-long": ("pairs with a line too long to be a sentence: {n}", "Split or remove them; training leaves them out."),
+    "encoding-damage": (
+        "pairs with damaged characters: {n}",
+        "Convert the original to UTF-8 anew; training leaves out what cannot be decoded and learns the rest as it is.",
+    ),
+    "wrong-script": (
+        "pairs with a side that has no letter of its usual script: {n}",
+        "Remove them, unless they are meant: they are probably untranslated.",
+    ),
+    "copied-source": ("pairs whose source was copied to the target: {n}", "Remove them, or the model learns to copy."),
+    "length-ratio": (
+        "pairs whose lengths do not fit each other: {n}",
+        "Look at them: such pairs are often misaligned or only partly translated.",
+    ),
+    "duplicates": (
+        "pairs that repeat an earlier pair exactly: {n}",
+        "Remove them, unless their frequency is meant: they weigh more than others.",
+    ),
+    "validation-in-training": (
+        "validation pairs that are also in training: {n}",
+        "Remove them from one of the two, or the scores will be too good.",
+    ),
+    "validation-sources-in-training": (
+        "validation sources that are also in training: {n}",
+        "Remove them from one of the two, or the scores will be too good.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong: how often, where first, and what to do."""
+
+    kind: str
+    count: int
+    examples: tuple[Example, ...] = ()
+    share: float | None = None  # of the pairs, or of the validation pairs
+
+    @property
+    def what(self) -> str:
+        """The finding in words."""
+        return KINDS[self.kind][0].format(n=f"{self.count:,}")
+
+    @property
+    def advice(self) -> str:
+        """One sentence: what to do."""
+        return KINDS[self.kind][1]
+
+
+@dataclass(frozen=True, slots=True)
+class SideTotals:
+    """The size of one side, over the lines that are text."""
+
+    name: str
+    lines: int
+    characters: int
+    words: int
+    mean_characters: float
+    mean_words: float
+    script: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `jumok check` says of a corpus."""
+
+    pairs: int
+    usable: int
+    source: SideTotals
+    target: SideTotals
+    findings: tuple[Finding, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        findings = [{**asdict(finding), "what": finding.what, "advice": finding.advice} for finding in self.findings]
+        return {**asdict(self), "clean": self.clean, "findings": findings}
+
+    def render(self) -> str:
+        """The report as plain text."""
+        lines = [f"{self.usable:,} of {self.pairs:,} pairs can be used.", *self._table(), ""]
+        for finding in self.findings:
+            share = "" if finding.share is None else f" ({finding.share:.2%})"
+            lines.append(f"{finding.kind}: {finding.what}{share}.")
+            lines += [f"    {example.where}  {example.excerpt}".rstrip() for example in finding.examples]
+            lines += [f"    → {finding.advice}", ""]
+        lines.append("Nothing suspicious." if self.clean else f"Findings: {len(self.findings)}.")
+        return "\n".join(lines)
+
+    def _table(self) -> Iterator[str]:
+        yield f"{'':8}{'lines':>12}{'characters':>15}{'words':>14}{'characters/line':>17}{'words/line':>12}  script"
+        for role, side in (("source", self.source), ("target", self.target)):
+            yield (
+                f"{role:8}{side.lines:12,}{side.characters:15,}{side.words:14,}"
+                f"{side.mean_characters:17.1f}{side.mean_words:12.1f}  {side.script or 'mixed'}"
+            )

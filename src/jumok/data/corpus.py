@@ -1,0 +1,276 @@
+"""A corpus made ready for training: vocabulary learned, examples held out, tokens stored.
+
+    store/  tokenizer.model  train/  valid.jsonl  rejected.tsv  prepared.json
+
+It is made once. When a file or a setting that matters has changed, or anything is missing, it is made again. What a
+task reads and how it becomes tokens stands in a `Kind`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from jumok.data.reading.lines import STANDARD_INPUT, without_compression
+from jumok.data.reading.pairs import Rejections
+from jumok.data.split import Example, Reader
+from jumok.data.store import TokenStore, fingerprint_of
+from jumok.errors import BundleError, ChangedDataError, InputError
+from jumok.files import (
+    REAL_FILES,
+    UnreadableError,
+    explained_writing,
+    format_json,
+    make_directory_durably,
+    parse_json_object,
+    read_bounded,
+    replace_file_durably,
+)
+from jumok.tokenizer import Tokenizer, choose_size, measure_texts
+
+CHUNK = 10_000  # examples tokenized at a time, on all cores
+_LARGEST_VALID = 1 << 30
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a task learns from."""
+
+    name: str  # of the examples, in messages: "pairs"
+    columns: tuple[str, ...]  # names of the texts of an example
+    read: Callable[[Sequence[str | Path], Rejections], Iterator[Example]]
+    files: str  # what may be given, in messages
+    longest: int | None = None  # tokens of a text; an example with a longer one is left out
+    largest_vocabulary: int | None = None  # pieces, where the size is not given
+    labelled: bool = False
+    variant: tuple[str, ...] = ()  # what else decides what is read, such as two languages of several
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Everything training and validation need of a corpus."""
+
+    tokenizer: Tokenizer
+    train: TokenStore  # a column for each text, `line`, and `label` where there are labels
+    valid: list[Example]
+    facts: dict[str, Any]  # fingerprint, tokenizer, rejected … : what the user is told and the card records
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the labels, in the order of their numbers."""
+        return list(self.facts["classes"])
+
+
+def prepare_corpus(
+    kind: Kind,
+    directory: Path,
+    paths: Sequence[str | Path],
+    *,
+    valid: Sequence[str | Path] | None = None,
+    size: int | None = None,
+    seed: int = 0,
+    expected: str | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Corpus:
+    """The corpus in these files, from `directory` if it stands there already, else made and kept there.
+
+    Raises ChangedDataError, with everything left as it is, if `expected` is given and is not the fingerprint. With a
+    `tokenizer` none is learned, and `size` does not matter.
+    """
+    paths = [_kept(path, directory, f"input-{n}", alone=len(paths) == 1) for n, path in enumerate(paths)]
+    valid = valid and [_kept(path, directory, f"valid-{n}", alone=len(valid) == 1) for n, path in enumerate(valid)]
+    files = [Path(path) for path in (*paths, *(valid or ()))]
+    for path in files:
+        if not path.exists():
+            raise InputError(f"{path}: no such file. Give {kind.files}.")
+    vocabulary = size if tokenizer is None else sha256(tokenizer.to_bytes()).hexdigest()
+    settings = [kind.name, len(paths), vocabulary, kind.longest, seed, *kind.variant]
+    names = [_deciding_names(path) for path in files]
+    fingerprint = fingerprint_of(
+        chain.from_iterable(map(_all_files, files)), *settings, *([names] if any(names) else [])
+    )
+    if expected not in (None, fingerprint):
+        raise ChangedDataError(
+            f"{', '.join(path.name for path in files)}: changed since this training began. Bring back the old files, "
+            "start again with --fresh, or accept the new ones with --continue-with-changes."
+        )
+    known = _open(directory, fingerprint)
+    return known or _Preparation(kind, directory, Reader(kind.read, paths, valid, seed)).make(
+        fingerprint, tokenizer or size
+    )
+
+
+def open_corpus(directory: Path, fingerprint: str) -> Corpus:
+    """The corpus with this fingerprint that another process has just made."""
+    corpus = _open(directory, fingerprint)
+    if corpus is None:
+        raise InputError(f"{directory}: is not there as it was just made. All processes must see the same directory.")
+    return corpus
+
+
+def _kept(path: str | Path, directory: Path, name: str, *, alone: bool) -> str | Path:
+    """The same path, but for standard input or a pipe a file with what came from it: a corpus is read several times."""
+    is_standard_input = str(path) == STANDARD_INPUT
+    if not is_standard_input and not Path(path).is_fifo():
+        return path
+    make_directory_durably(REAL_FILES, directory)
+    suffixes = "" if is_standard_input else "".join(Path(path).suffixes)
+    copy = directory / f"{name}{suffixes or ('.tsv' if alone else '.txt')}"
+    with explained_writing(copy), open(copy, "wb") as file:
+        if is_standard_input:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        else:
+            with open(path, "rb") as pipe:
+                shutil.copyfileobj(pipe, file)
+    return copy
+
+
+def _all_files(path: Path) -> list[Path]:
+    """The file, or for a directory everything in it, in an order that is always the same."""
+    if not path.is_dir():
+        return [path]
+    # rglob does not follow links by itself, but the directory of a class may be one.
+    return sorted(file for entry in path.iterdir() for file in (entry, *entry.rglob("*")) if file.is_file())
+
+
+def _deciding_names(path: Path) -> list[str]:
+    """What names decide and contents do not: the labels of texts in directories, and whether a table is CSV or TSV.
+
+    A file of any other format gives nothing under a name of another, and may be called anything.
+    """
+    if path.is_dir():
+        return [file.relative_to(path).as_posix() for file in _all_files(path)]
+    return [".csv"] if without_compression(path).suffix.lower() == ".csv" else []
+
+
+class _Preparation:
+    """Makes a corpus."""
+
+    def __init__(self, kind: Kind, directory: Path, reader: Reader) -> None:
+        self.kind, self.directory, self.reader = kind, directory, reader
+        self.rejections = Rejections()
+        self.classes: dict[str, int] = {}
+
+    def make(self, fingerprint: str, vocabulary: Tokenizer | int | None) -> Corpus:
+        """Everything, with each example that is left out named in a file."""
+        make_directory_durably(REAL_FILES, self.directory)
+        path = self.directory / "rejected.tsv"
+        with explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
+            self.rejections = Rejections(log=lambda reason, where: print(where, reason, sep="\t", file=file))
+            return self._make(fingerprint, vocabulary)
+
+    def _make(self, fingerprint: str, vocabulary: Tokenizer | int | None) -> Corpus:
+        kind, rejections = self.kind, self.rejections
+        tokenizer, reason = self._vocabulary(vocabulary)
+        if kind.labelled:
+            self.classes = self._count_classes()
+        train = TokenStore.build(
+            self.directory / "train",
+            self._rows(self.reader.train(rejections), tokenizer),
+            columns=(*kind.columns, "line", *(["label"] if kind.labelled else [])),
+            fingerprint=fingerprint,
+        )
+        if not len(train):
+            raise InputError(f"{self.reader.paths[0]}: none of the {kind.name} can be used:\n{rejections.render()}")
+        valid = list(self._judged(self.reader.valid(rejections), tokenizer))
+        if not valid:
+            raise InputError(
+                f"None of the {kind.name} to measure on can be used:\n{rejections.render()}\n"
+                f"Give others, or none: then some of the {kind.name} to learn from are held out to measure on."
+            )
+        facts = {
+            "fingerprint": fingerprint,
+            "kind": kind.name,
+            "tokenizer": {"size": tokenizer.size, "why": reason},
+            "examples": len(train),
+            "tokens": int(train.lengths(kind.columns[-1]).sum()) + len(train),
+            "valid_examples": len(valid),
+            "classes": self.classes,
+            "rejected": rejections.to_json(),
+        }
+        lines = "".join(json.dumps(_to_json(example), ensure_ascii=False) + "\n" for example in valid)
+        replace_file_durably(REAL_FILES, self.directory / "valid.jsonl", lines.encode())
+        replace_file_durably(REAL_FILES, self.directory / "tokenizer.model", tokenizer.to_bytes())
+        replace_file_durably(REAL_FILES, self.directory / "prepared.json", format_json(facts))
+        return Corpus(tokenizer, train, valid, facts)
+
+    def _vocabulary(self, given: Tokenizer | int | None) -> tuple[Tokenizer, str]:
+        """The tokenizer, and why it has the size it has."""
+        if isinstance(given, Tokenizer):
+            return given, "as it was, because the model knows no other"
+        size, reason = (given, f"{given:,} asked for") if given else choose_size(measure_texts(self._texts()))
+        most = self.kind.largest_vocabulary
+        if given is None and most is not None and size > most:
+            size, reason = most, f"{most:,} pieces, enough for {self.kind.name}"
+        tokenizer = Tokenizer.train(self._texts(), size, seed=self.reader.seed)
+        if tokenizer.size < size:
+            reason += "; the text has no more to offer"
+        return tokenizer, reason
+
+    def _texts(self) -> Iterator[str]:
+        for example in self.reader.train():
+            yield from example.texts
+
+    def _count_classes(self) -> dict[str, int]:
+        counts = Counter(example.label for example in self.reader.train())
+        if len(counts) < 2:
+            [only] = counts or ["none"]
+            raise InputError(
+                f'{self.reader.paths[0]}: every text has the label "{only}"; there is nothing to tell apart. '
+                "Give texts of at least two classes."
+            )
+        return {name: counts[name] for name in sorted(counts)}
+
+    def _rows(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
+        """What the store keeps of each example that is learned from."""
+        numbers = {name: number for number, name in enumerate(self.classes)}
+        for example, texts in self._encode(examples, tokenizer):
+            label = [[numbers[example.label]]] if self.kind.labelled else []
+            yield [*texts, [int(example.where.rpartition(":")[2])], *label]
+
+    def _judged(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[Example]:
+        """What is measured on. A class that was never learned has no number, so it is left out."""
+        for example, _ in self._encode(examples, tokenizer):
+            if self.kind.labelled and example.label not in self.classes:
+                self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
+            else:
+                yield example
+
+    def _encode(
+        self, examples: Iterator[Example], tokenizer: Tokenizer
+    ) -> Iterator[tuple[Example, Sequence[list[int]]]]:
+        """Each example with the ids of its texts, but for those that are too long."""
+        longest = self.kind.longest
+        while chunk := list(islice(examples, CHUNK)):
+            columns = [tokenizer.encode(texts) for texts in zip(*(example.texts for example in chunk), strict=True)]
+            for example, *texts in zip(chunk, *columns, strict=True):
+                if longest is not None and max(map(len, texts)) > longest:
+                    self.rejections.add(f"longer than {longest} tokens", example.where)
+                else:
+                    yield example, texts
+
+
+def _to_json(example: Example) -> dict[str, Any]:
+    return {"texts": list(example.texts), "where": example.where, "label": example.label}
+
+
+def _open(directory: Path, fingerprint: str) -> Corpus | None:
+    train = TokenStore.open(directory / "train", fingerprint)
+    try:
+        where = directory / "prepared.json"
+        facts = parse_json_object(read_bounded(where, _LARGEST_VALID), where)
+        lines = read_bounded(directory / "valid.jsonl", _LARGEST_VALID).decode().split("\n")[:-1]
+        valid = [Example(tuple(value["texts"]), value["where"], value["label"]) for value in map(json.loads, lines)]
+        tokenizer = Tokenizer.load(directory / "tokenizer.model")
+        complete = facts["fingerprint"] == fingerprint and facts["valid_examples"] == len(valid)
+    except (UnreadableError, BundleError, OSError, ValueError, KeyError, TypeError):
+        return None
+    return Corpus(tokenizer, train, valid, facts) if complete and train is not None else None

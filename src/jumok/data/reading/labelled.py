@@ -1,0 +1,267 @@
+"""Texts with labels: TSV, CSV, JSONL, or a directory for each class with a text a file.
+
+Which column holds the label is seen from the header, or else from the columns themselves: there are few
+different labels. A line with more or fewer columns than the others is left out: a tab or a comma in a text, or a line
+end, has moved its cells, and what is left of the text would be learned as if it were whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from statistics import median_high
+from typing import Any
+
+from jumok.data.corpus import Kind
+from jumok.data.reading.formats import Row, json_value, lenient, table_rows
+from jumok.data.reading.lines import (
+    EMPTY,
+    HAS_NUL,
+    NOT_UNICODE,
+    Damage,
+    Side,
+    byte_chunks,
+    byte_lines,
+    display_name,
+    text_of,
+    without_compression,
+)
+from jumok.data.reading.pairs import Rejections
+from jumok.data.split import Example
+from jumok.errors import InputError
+
+LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
+TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comment", "x")
+LARGEST_VOCABULARY = 4000  # runs of pieces tell more than rare pieces do
+LOOKED_AT = 200  # rows from which the label's column is guessed
+NO_LABEL = Damage("no label")
+HEADER = Damage("a header, by the look of it")
+NOT_AS_THE_HEADER = Damage("another number of columns than the header")
+NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
+MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
+TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
+
+Labelled = tuple[str, int, Side, Side]
+"""File, line, label and text."""
+
+
+def read_labelled(
+    paths: Sequence[str | Path], rejections: Rejections, known: Collection[str] = ()
+) -> Iterator[Example]:
+    """The usable texts with their labels, in their order. What is not usable is counted by reason, with file:line.
+
+    `known` labels, where there are some, help to find the column of the labels.
+    """
+    found = False
+    for name, number, label_side, text_side in chain.from_iterable(_records(path, known) for path in paths):
+        where = f"{name}:{number}"
+        label, text = _label_of(label_side), text_of(text_side)
+        if isinstance(text, Damage):
+            rejections.add("empty text" if text is EMPTY else text.reason, where)
+        elif isinstance(label, Damage):
+            rejections.add(label.reason, where)
+        else:
+            found = True
+            yield Example((text,), where, label)
+    if not found:
+        why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there is nothing in it."
+        raise InputError(f"{', '.join(map(display_name, paths))}: no text with a label; {why}")
+
+
+TEXTS_WITH_LABELS = Kind(
+    name="texts",
+    columns=("text",),
+    read=read_labelled,
+    files="TSV, CSV or JSONL files with a label and a text in each line, or a directory with one directory a class",
+    largest_vocabulary=LARGEST_VOCABULARY,
+    labelled=True,
+)
+
+
+def _label_of(side: Side) -> str | Damage:
+    label = text_of(side)
+    if isinstance(label, str):
+        return _in_one_line(label)
+    if label in (NOT_UNICODE, HAS_NUL):
+        return Damage(f"label: {label.reason}")
+    return NO_LABEL if label is EMPTY else label
+
+
+def _in_one_line(label: str) -> str:
+    """White space as single spaces: the name of a class stands in lines and columns of what is written."""
+    return " ".join(label.split())
+
+
+def _records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
+    if Path(path).is_dir():
+        return _directory_records(Path(path))
+    suffix = without_compression(path).suffix.lower()
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        return _jsonl_records(path)
+    return _table_records(path, known)
+
+
+def _directory_records(path: Path) -> Iterator[Labelled]:
+    """A directory for each class, a text in each file."""
+    classes = sorted(entry for entry in path.iterdir() if entry.is_dir())
+    if not classes:
+        raise InputError(f"{path}: has no directories in it. Give it one for each class, with a text in each file.")
+    for directory in classes:
+        for file in sorted(entry for entry in directory.rglob("*") if entry.is_file()):
+            yield str(file), 1, directory.name, _whole_text(file)
+
+
+def _whole_text(file: Path) -> Side:
+    text = bytearray()
+    for chunk in byte_chunks(file):
+        text += chunk
+        if len(text) > MOST_TEXT_BYTES:
+            return TOO_LARGE
+    return bytes(text)
+
+
+def _jsonl_records(path: str | Path) -> Iterator[Labelled]:
+    name = display_name(path)
+    for number, line in enumerate(byte_lines(path), 1):
+        value = json_value(line)
+        if isinstance(value, Damage):
+            yield name, number, value, value
+        else:
+            yield name, number, _field(value, "label", LABEL_NAMES), _field(value, "text", TEXT_NAMES)
+
+
+def _field(value: dict[str, Any], what: str, names: Sequence[str]) -> Side:
+    lowered = {str(key).lower(): content for key, content in value.items()}
+    found = [lowered[name] for name in names if lowered.get(name) is not None]
+    for content in found:
+        if isinstance(content, bool):
+            return str(content).lower()
+        if isinstance(content, (str, int)):
+            return str(content)
+    return Damage(f"a {what} that is neither words nor a whole number" if found else f"no {what}")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the cells of a table are."""
+
+    label: int
+    text: int
+    width: int  # columns of every row
+    named: int = 0  # how many of the two columns the first row names
+
+    def fits(self, row: Sequence[bytes] | Sequence[str]) -> bool:
+        """Whether a row has all columns and no others, but for empty ones at its end, as spreadsheets add them."""
+        return len(row) >= self.width and not any(cell.strip() for cell in row[self.width :])
+
+    def cells(self, row: Row) -> tuple[Side, Side]:
+        """Label and text of a row."""
+        cells = row[1]
+        if isinstance(cells, Damage):
+            return cells, cells
+        if not any(cells):
+            return EMPTY, EMPTY
+        if not self.fits(cells):
+            damage = NOT_AS_THE_HEADER if self.named == 2 else NOT_AS_MOST_LINES
+            return damage, damage
+        return cells[self.label], cells[self.text]
+
+
+def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
+    name = display_name(path)
+    rows = table_rows(path)
+    first = list(islice(rows, LOOKED_AT))
+    whole = [[_in_one_line(lenient(cell)) for cell in row] for _, row in first if not isinstance(row, Damage)]
+    layout = _layout(whole, name, known)
+    held_back = None  # a row that may be a header, until its label comes again: then it is none
+    if whole and (layout.named == 2 or _may_be_header(whole, layout, known)):
+        header = first.pop(next(place for place, (_, row) in enumerate(first) if not isinstance(row, Damage)))
+        held_back = None if layout.named == 2 else header
+    for row in chain(first, rows):
+        cells = layout.cells(row)
+        if held_back and _label_of(cells[0]) == whole[0][layout.label]:
+            yield name, held_back[0], *layout.cells(held_back)
+            held_back = None
+        yield name, row[0], *cells
+    if held_back:
+        yield name, held_back[0], HEADER, HEADER
+
+
+def _may_be_header(rows: Sequence[Sequence[str]], layout: _Layout, known: Collection[str]) -> bool:
+    """Whether the first row's label is nobody else's, and it names a column or all the other labels come again."""
+    labels = [row[layout.label] for row in rows if layout.fits(row)]
+    if not layout.fits(rows[0]) or not labels[0] or labels[0] in known:
+        return False
+    counts = Counter(labels[1:])
+    return labels[0] not in counts and (layout.named > 0 or (len(labels) > 4 and min(counts.values()) > 1))
+
+
+def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) -> _Layout:
+    if not rows:
+        return _Layout(label=0, text=1, width=2)
+    header = [cell.lower() for cell in rows[0]]
+    labels = [header.index(each) for each in LABEL_NAMES if each in header]
+    texts = [header.index(each) for each in TEXT_NAMES if each in header]
+    if labels and texts:
+        return _Layout(labels[0], texts[0], _filled(header), named=2)
+    width = _usual_width(rows, name)
+    cells = [row for row in rows if len(row) == width]
+    # A name alone may be a label or a text itself; then it comes again.
+    labels, texts = (
+        [
+            column
+            for column in columns[:1]
+            if len(header) == width and sum(row[column] == rows[0][column] for row in cells) < 2
+        ]
+        for columns in (labels, texts)
+    )
+    label = _label_column(cells, labels or [column for column in range(width) if column not in texts], known)
+    others = [column for column in range(width) if column != label]
+    text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
+    # Columns at the end that have no name and are empty in most lines are none: the rest of a text would stand there.
+    width = max(label + 1, text + 1, _filled(rows[0][:width]), median_high(map(_filled, cells)))
+    return _Layout(label, text, width, len(labels) + len(texts))
+
+
+def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: Collection[str]) -> int:
+    """Of these columns the one with the most known labels, or else with the fewest kinds of cells.
+
+    A column that says the same in every row, such as where the texts are from, tells nothing apart. It holds the
+    labels only if no other can: one whose cells come twice each, on average, beside a column that can be the text.
+    """
+    filled = [[row[column] for row in rows if row[column]] for column in range(len(rows[0]))]
+    kinds = [len(set(cells)) for cells in filled]
+    varied = [column for column in range(len(filled)) if len({row[column] for row in rows[1:]} - {""}) > 1]  # no header
+
+    def rank(column: int) -> tuple[int, bool, int, int]:
+        tells_apart = len(varied) > 1 and column in varied and 2 * kinds[column] <= len(filled[column])
+        known_ones = sum(cell in known for cell in filled[column])
+        return -known_ones, not tells_apart, kinds[column] or len(rows), column
+
+    return min(columns, key=rank)
+
+
+def _usual_width(rows: Sequence[Sequence[str]], name: str) -> int:
+    """How many columns more than half of the lines have, of those that are not empty."""
+    widths = Counter(len(row) for row in rows if any(row))
+    [(width, lines)] = widths.most_common(1) or [(1, 0)]
+    if width > 1 and lines * 2 <= widths.total():
+        raise InputError(
+            f"{name}: its lines have {', '.join(map(str, sorted(widths)))} columns, and no number is that of most. "
+            "Write no tabs in the texts (in a .csv file, put texts with commas in quotes), or name the columns in a "
+            "first line: label, text and any others."
+        )
+    if width < 2:
+        raise InputError(
+            f"{name}: has one column in most lines. Give a label and a text in each, with a tab between them (or a "
+            "comma, in a .csv file)."
+        )
+    return width
+
+
+def _filled(row: Sequence[str]) -> int:
+    """How many cells a row has without the empty ones at its end."""
+    return max((place for place, cell in enumerate(row, 1) if cell), default=0)

@@ -1,0 +1,159 @@
+"""Files → pairs of sentences. What cannot be used is counted by reason and named by file:line; pairs never shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from jumok.data.reading.formats import read_single_file
+from jumok.data.reading.languages import Languages
+from jumok.data.reading.lines import (
+    EMPTY,
+    STANDARD_INPUT,
+    Damage,
+    Record,
+    byte_lines,
+    display_name,
+    text_of,
+    without_compression,
+)
+from jumok.errors import InputError
+
+_TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".tmx")
+_EXAMPLES_PER_REASON = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sentence and its translation; `where` names the source's file and the line that both sides share."""
+
+    source: str
+    target: str
+    where: str
+
+
+@dataclass(slots=True)
+class Rejections:
+    """How many pairs could not be used, by reason, and where the first of each are; `log` is told of every one."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
+
+    def add(self, reason: str, where: str) -> None:
+        """Count one pair that was left out."""
+        if self.log is not None:
+            self.log(reason, where)
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _EXAMPLES_PER_REASON:
+            examples.append(where)
+
+    @property
+    def total(self) -> int:
+        """Pairs left out, for whatever reason."""
+        return sum(self.counts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values, for run.json and `--json`."""
+        reasons = {reason: {"count": n, "examples": self.examples[reason]} for reason, n in self.counts.items()}
+        return {"total": self.total, "reasons": reasons}
+
+    def render(self) -> str:
+        """A line for each reason, the most frequent first; empty when nothing was left out."""
+        lines = []
+        for reason, count in sorted(self.counts.items(), key=lambda item: -item[1]):
+            more = ", …" if count > len(self.examples[reason]) else ""
+            lines.append(f"{count:,} × {reason}: {', '.join(self.examples[reason])}{more}")
+        return "\n".join(lines)
+
+
+class UnequalLengthError(InputError):
+    """Two files that should be aligned have different numbers of lines."""
+
+    def __init__(self, names: tuple[str, str], lines: tuple[int, int]) -> None:
+        super().__init__(
+            f"{names[0]} has {lines[0]:,} lines but {names[1]} has {lines[1]:,}; line n of one must be the translation "
+            "of line n of the other. `jumok check` with both files finds where they part."
+        )
+        self.lines = lines
+
+
+def read_pairs(
+    paths: Sequence[str | Path], rejections: Rejections, *, languages: Languages | None = None
+) -> Iterator[Pair]:
+    """The usable pairs of two aligned text files, or of one TSV, CSV, JSONL or TMX file, in their order.
+
+    Files may be compressed (.gz, .xz, .zst); `-` is standard input. `languages` chooses two languages of a file that
+    names them. Raises InputError when files cannot be read, have unequal lengths, or hold no usable pair at all; the
+    last two are known only at the end, after pairs have come out.
+    """
+    records = read_records(paths, languages)
+    source_name, target_name = names_of(paths)
+    rejected_before = rejections.total
+    any_accepted = False
+    for number, left, right in records:
+        source, target = text_of(left), text_of(right)
+        if isinstance(source, Damage):
+            rejections.add(source.reason, f"{source_name}:{number}")
+        elif isinstance(target, Damage):
+            rejections.add(target.reason, f"{target_name}:{number}")
+        else:
+            any_accepted = True
+            yield Pair(source, target, f"{source_name}:{number}")
+    if not any_accepted:
+        raise _no_pairs(paths, rejections if rejections.total > rejected_before else None)
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Every line of a text file, also the empty ones. A line that is not text is an InputError: none is dropped."""
+    for number, line in enumerate(byte_lines(path), 1):
+        text = text_of(line)
+        if text is EMPTY and isinstance(line, bytes):
+            yield line.decode()
+        elif isinstance(text, Damage):
+            raise InputError(f"{display_name(path)}:{number}: {text.reason}. Correct or remove this line.")
+        else:
+            yield text
+
+
+def names_of(paths: Sequence[str | Path]) -> tuple[str, str]:
+    """What messages call the source's and the target's file."""
+    return display_name(paths[0]), display_name(paths[-1])
+
+
+def read_records(paths: Sequence[str | Path], languages: Languages | None = None) -> Iterator[Record]:
+    """Numbered source and target, undecoded and unjudged: what `read_pairs` and the corpus check both stand on."""
+    if len(paths) == 1:
+        return read_single_file(paths[0], languages)
+    if len(paths) != 2:
+        raise InputError(f"a corpus is one or two files, not {len(paths)}.")
+    if all(str(path) == STANDARD_INPUT for path in paths):
+        raise InputError("standard input can be one side only; for both, send TSV and give `-` once.")
+    for path in paths:
+        if without_compression(path).suffix.lower() in _TABLES:
+            raise InputError(f"{path} holds both sides by itself; give it alone, or give two plain text files.")
+    if languages:
+        raise InputError(
+            f"{paths[0]}, {paths[1]}: languages can be chosen only in a file that names them, not in two text files."
+        )
+    return _aligned(paths[0], paths[1])
+
+
+def _no_pairs(paths: Sequence[str | Path], rejections: Rejections | None) -> InputError:
+    why = f"every line was left out:\n{rejections.render()}" if rejections else "there is nothing in it."
+    hint = "" if len(paths) == 2 else "\nGive two text files, or one TSV, CSV, JSONL or TMX file with both sides."
+    return InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
+
+
+def _aligned(source_path: str | Path, target_path: str | Path) -> Iterator[Record]:
+    sources, targets = byte_lines(source_path), byte_lines(target_path)
+    for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
+        if source is None or target is None:
+            shorter, longer = number - 1, number + sum(1 for _ in (targets if source is None else sources))
+            lines = (shorter, longer) if source is None else (longer, shorter)
+            raise UnequalLengthError(names_of((source_path, target_path)), lines)
+        yield number, source, target

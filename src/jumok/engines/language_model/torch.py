@@ -1,0 +1,86 @@
+"""The engine that runs a language model in PyTorch: how probable it finds a text, and how it would go on.
+
+Shape letters: B texts, T tokens with `<s>` or `</s>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from jumok.bundle import Bundle
+from jumok.engines.engine import sorted_batches
+from jumok.engines.language_model.text import GenerationOptions, Heard, Ids
+from jumok.engines.torch_models import device_of, load_model, log_probs_of, next_log_probs, padded, undisturbed
+from jumok.model.cache import DecoderCache
+from jumok.model.language_model import LanguageModel
+from jumok.search.constraints import Constraints
+from jumok.search.sampling import sample
+from jumok.tokenizer import BOS, EOS
+
+FORCED_TOKENS = 4096  # padded tokens at a time, when the text is given
+
+
+def token_log_probs(model: LanguageModel, texts: Ids) -> list[list[float]]:
+    """The log-probability of every token of each text, and last that of its `</s>`."""
+    results: list[list[float]] = [[] for _ in texts]
+    lengths = [len(text) + 1 for text in texts]
+    with undisturbed(model, max(map(len, texts), default=0)):
+        for batch in sorted_batches(lengths, FORCED_TOKENS):
+            rows = padded([[BOS, *texts[i], EOS] for i in batch], device_of(model))
+            states = model.states(rows[:, :-1])
+            found = log_probs_of(model, states.flatten(0, 1), rows[:, 1:].flatten()).view(len(batch), -1)
+            for index, row in zip(batch, found.tolist(), strict=True):
+                results[index] = row[: lengths[index]]
+    return results
+
+
+def generate_ids(
+    model: LanguageModel, prompt: Sequence[int], options: GenerationOptions, heard: Heard = lambda _: None
+) -> list[int]:
+    """What follows the prompt. `heard` is given every new token as soon as it is chosen."""
+    position = 0
+
+    def step(ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
+        nonlocal position
+        if position > len(prompt):
+            heard(int(ids))
+        position += 1
+        states, cache = model.decode(ids, cache)
+        return next_log_probs(model, states[:, -1]), cache
+
+    limit = len(prompt) + options.max_tokens
+    with undisturbed(model, limit):
+        [[best]] = sample(
+            step,
+            model.decoder.remember(),
+            [limit],
+            seeds=[options.seed],
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            constraints=Constraints(no_repeat_ngram=options.no_repeat_ngram),
+            prefixes=[list(prompt)],
+        )
+    return best.ids[len(prompt) :]
+
+
+class TorchLanguageModel:
+    """A `LanguageEngine` around a model."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> TorchLanguageModel:
+        """An engine with a model of its own."""
+        return cls(load_model(bundle, LanguageModel))
+
+    def generate(self, prompt: Sequence[int], options: GenerationOptions, heard: Heard = lambda _: None) -> list[int]:
+        """What follows the prompt."""
+        return generate_ids(self.model, prompt, options, heard)
+
+    def score(self, texts: Ids) -> list[list[float]]:
+        """The log-probability of every token of each text, and last that of its `</s>`."""
+        return token_log_probs(self.model, texts)

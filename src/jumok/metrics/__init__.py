@@ -1,0 +1,1 @@
+"""How good outputs are, by the field's measures."""

@@ -1,0 +1,303 @@
+"""CTranslate2 translates as PyTorch does, or there is no export."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumok.bundle import load_bundle, save_bundle
+from jumok.data.corpus import prepare_corpus
+from jumok.data.parallel import PAIRS
+from jumok.engines.certificate import Certificate, ParityError, compare, made_up_sources, require_parity, translations
+from jumok.engines.conversion import CERTIFICATE, DIRECTORY, SHORTLIST, export
+from jumok.engines.engine import Sampling, SearchOptions
+from jumok.engines.loading import load_translator
+from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Engine, exported_model, fast_patience
+from jumok.engines.translator.torch import TorchEngine
+from jumok.errors import BundleError, ConfigError
+from jumok.model.config import ModelConfig
+from jumok.model.translator import Translator
+from jumok.recipes.export import MOST_BLEU_LOST_BY_SHORTLIST, export_ctranslate2
+from jumok.tokenizer import Tokenizer
+
+FROZEN = Path(__file__).parents[2] / "frozen" / "format-1"
+SOURCE = Path(__file__).parents[3] / "src"
+VARIANTS: list[dict[str, Any]] = [
+    {"norm": "post"},
+    {"norm": "pre"},
+    {"norm": "post", "activation": "gelu", "attention_bias": True},
+    {"norm": "pre", "positions": "learned", "max_length": 2048},
+    {"norm": "pre", "positions": "learned", "max_length": 40},
+    {"norm": "pre", "encoder_layers": 3, "decoder_layers": 1},
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+
+
+def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
+    """A model with weights drawn at random, larger than at the start so that its outputs vary."""
+    torch.manual_seed(3)
+    sizes = {"vocabulary": tokenizer.size, "d_model": 32, "heads": 4, "d_ff": 48, "dropout": 0.0}
+    model = Translator(ModelConfig(**{**sizes, "encoder_layers": 2, "decoder_layers": 2, **changes}))
+    weights = {name: (weight * 2).numpy() for name, weight in model.state_dict().items()}
+    config = model.config.to_dict()
+    save_bundle(directory / "model", config=config, weights=weights, tokenizer=tokenizer.to_bytes(), card={})
+    return directory / "model"
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_every_variant_of_the_model_is_exported_exactly(
+    tmp_path: Path, tokenizer: Tokenizer, variant: dict[str, Any]
+) -> None:
+    directory, certificate = export_ctranslate2(save_model(tmp_path, tokenizer, **variant))
+    assert certificate["equal"] + certificate["ties"] == certificate["sources"]
+    assert (directory / CERTIFICATE).is_file()
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> tuple[TorchEngine, Ctranslate2Engine]:
+    path = tmp_path_factory.mktemp("exported") / "model"
+    shutil.copytree(FROZEN / "model", path)
+    directory, _ = export_ctranslate2(path)
+    original = TorchEngine.from_bundle(load_bundle(path))
+    return original, Ctranslate2Engine(directory, tokenizer, lambda: original)
+
+
+def sources_of(tokenizer: Tokenizer) -> list[list[int]]:
+    lines = (FROZEN / "sources.txt").read_text(encoding="utf-8").splitlines()
+    return [ids for ids in tokenizer.encode(lines) if ids]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_beams_find_the_same(engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer, beam: int) -> None:
+    options = SearchOptions(beam=beam, n_best=beam)
+    for ours, theirs in zip(*(engine.generate(sources_of(tokenizer), options) for engine in engines), strict=True):
+        assert ours[0].ids == theirs[0].ids
+        assert theirs[0].score == pytest.approx(
+            ours[0].score, abs=1e-3
+        )  # CTranslate2 gives the share of a first </s> to the other tokens
+        assert len(theirs) == beam
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_any_source_gives_the_same_greedy_output(
+    engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer, data: st.DataObject
+) -> None:
+    source = data.draw(st.lists(st.integers(4, tokenizer.size - 1), min_size=1, max_size=30))
+    assert compare(*map(translations, engines), [source]).example is None
+
+
+def test_prefixes_and_forbidden_repeats(engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer) -> None:
+    sources = sources_of(tokenizer)[:3]
+    [prefix] = tokenizer.encode(["작은"])
+    options = SearchOptions(beam=3, no_repeat_ngram=2)
+    for ours, theirs in zip(
+        *(engine.generate(sources, options, prefixes=[prefix] * 3) for engine in engines), strict=True
+    ):
+        assert theirs[0].ids[: len(prefix)] == prefix
+        assert ours[0].ids == theirs[0].ids
+
+
+def test_output_does_not_depend_on_the_batch(
+    engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer
+) -> None:
+    _, exported = engines
+    sources = [*sources_of(tokenizer), *made_up_sources(tokenizer)[:6]]
+    assert max(map(len, exported._batches([len(source) for source in sources], SearchOptions(beam=2)))) > 2
+    together = exported.generate(sources, SearchOptions(beam=2))
+    alone = [exported.generate([source], SearchOptions(beam=2))[0] for source in sources]
+    assert [found[0].ids for found in together] == [found[0].ids for found in alone]
+
+
+def test_what_ctranslate2_cannot_do_is_done_by_pytorch(
+    engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer
+) -> None:
+    original, exported = engines
+    sources = sources_of(tokenizer)[:2]
+    options = SearchOptions(sampling=Sampling(seed=4))
+    assert exported.generate(sources, options) == original.generate(sources, options)
+    biased = exported.generate(sources, SearchOptions(beam=1), bias={300: 5.0})
+    assert biased == original.generate(sources, SearchOptions(beam=1), bias={300: 5.0})
+    for ours, theirs in zip(original.align(sources, sources), exported.align(sources, sources), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_int8_is_certified_by_bleu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    lines = [(FROZEN / name).read_text(encoding="utf-8").splitlines() for name in ("sources.txt", "translations.txt")]
+    probe = [pair for pair in zip(*lines, strict=True) if all(pair)]
+    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST", -100.0)  # what int8 costs depends on the processor
+    with pytest.raises(ParityError, match="is lost"):
+        export_ctranslate2(tmp_path / "model", quantization="int8", probe=probe)
+    assert not (tmp_path / "model" / DIRECTORY).exists()
+    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST", 50.0)
+    directory, certificate = export_ctranslate2(tmp_path / "model", quantization="int8", probe=probe)
+    assert certificate["bleu_exported"] > 50
+    assert load_translator(tmp_path / "model", "ctranslate2").translate(probe[0][0])
+    exact, _ = export_ctranslate2(save_model(tmp_path / "exact", load_translator(tmp_path / "model").tokenizer))
+    assert (directory / "model.bin").stat().st_size < (exact / "model.bin").stat().st_size
+
+
+def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
+    probe = [pair for pair in zip(*(file.read_text("utf-8").splitlines() for file in files), strict=True) if all(pair)]
+    tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0)])
+    directory, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    assert certificate["shortlist"] is None
+    assert certificate["bleu_fast"] < certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
+    assert not (directory / SHORTLIST).exists()
+    with pytest.raises(BundleError, match="no shortlist"):
+        load_translator(tmp_path / "model", "ctranslate2", fast=True)
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0), (50, 300, 1.5)])
+    _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    assert certificate["shortlist"] == {"candidates": 50, "frequent": 300, "patience": 1.5}
+    assert fast_patience(directory) == 1.5
+    assert load_translator(tmp_path / "model", "ctranslate2", fast=True).engine._fast == 1.5
+    (directory / CERTIFICATE).write_text('{"weights": "of an export that had no such choice"}', encoding="utf-8")
+    assert fast_patience(directory) == PATIENCE
+    _, certificate = export_ctranslate2(tmp_path / "model", train=train)
+    assert "shortlist" not in certificate  # nothing to certify it with
+    _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    assert certificate["bleu_fast"] >= certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
+    assert load_translator(tmp_path / "model", "ctranslate2", fast=True).translate(probe[0][0])
+    nonsense = [(source, "무엇도 아닌 것") for source, _ in probe]
+    _, certificate = export_ctranslate2(tmp_path / "model", probe=nonsense, train=train)
+    assert "shortlist" not in certificate  # a model that cannot translate yet has no use for one
+
+
+def test_a_prefix_is_kept_with_a_shortlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
+    sources, translations = (file.read_text("utf-8").splitlines() for file in files)
+    tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
+    probe = [pair for pair in zip(sources, translations, strict=True) if all(pair)]
+    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(1, 5, 1.0)])  # as short as those of a large vocabulary
+    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST_BY_SHORTLIST", 100.0)
+    export_ctranslate2(tmp_path / "model", probe=probe, train=train)
+    fast = load_translator(tmp_path / "model", fast=True)
+    prefix = "우와! 쀍쀍 zebra"
+    for number, (source, _) in enumerate(probe):  # of batches before, other shortlists
+        fast.translate([source for source, _ in probe[: number + 1]])
+        assert fast.translate(source, prefix=prefix, resolve_loops=False).startswith(prefix)
+
+
+def test_int8_is_not_exported_without_examples(tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    with pytest.raises(ConfigError, match="int8 has to be compared on examples"):
+        export_ctranslate2(tmp_path / "model", quantization="int8")
+    assert not (tmp_path / "model" / DIRECTORY).exists()
+
+
+def test_a_model_that_was_replaced_meanwhile_is_not_exported(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer)
+    old = load_bundle(path)
+
+    def replace(_: Path) -> dict[str, Any]:
+        weights = {name: 3 * weight for name, weight in old.weights().items()}
+        save_bundle(path, config=old.config, weights=weights, tokenizer=old.tokenizer_bytes, card={})
+        return {}
+
+    with pytest.raises(BundleError, match="was replaced meanwhile"):
+        export(old, "float32", replace)
+    assert exported_model(load_bundle(path)) is None
+
+
+def test_a_model_that_translates_otherwise_is_not_exported(tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+
+    def refuse(_directory: Path) -> dict[str, Any]:
+        raise ParityError("not the same")
+
+    with pytest.raises(ParityError):
+        export(load_bundle(tmp_path / "model"), "float32", refuse)
+    assert not (tmp_path / "model" / DIRECTORY).exists()
+    with pytest.raises(ParityError, match="2 of 10 probes"):
+        require_parity(Certificate(10, 7, 1, 0.0, {"source": [5]}))
+    with pytest.raises(ParityError, match=r"differ from PyTorch's by up to 0\.1"):
+        require_parity(Certificate(10, 10, 0, 0.1, None))
+
+
+def test_a_text_longer_than_the_learned_positions_is_split(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer, norm="pre", positions="learned", max_length=40)
+    export_ctranslate2(path)
+    translator = load_translator(path, "ctranslate2")
+    assert translator.engine.longest == 39
+    assert translator.translate("The small cat sees the dog. " * 40, beam=1)
+
+
+def test_models_that_cannot_be_exported_say_why(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    with pytest.raises(ConfigError, match="heads of width d_model / heads"):
+        export_ctranslate2(save_model(tmp_path, tokenizer, d_k=4, d_v=6))
+
+
+def test_auto_takes_the_export_and_forgets_it_when_the_weights_change(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer, norm="pre")
+    assert isinstance(load_translator(path).engine, TorchEngine)
+    with pytest.raises(BundleError, match="is not exported to CTranslate2"):
+        load_translator(path, "ctranslate2")
+    directory, _ = export_ctranslate2(path)
+    assert isinstance(load_translator(path).engine, Ctranslate2Engine)
+    assert isinstance(load_translator(path, "torch").engine, TorchEngine)
+    kept = shutil.copytree(directory, tmp_path / "kept")
+    save_model(tmp_path, tokenizer, norm="post")
+    shutil.copytree(kept, directory)
+    assert exported_model(load_bundle(path)) is None
+    assert isinstance(load_translator(path).engine, TorchEngine)
+
+
+def test_a_damaged_export_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer, norm="pre")
+    directory, _ = export_ctranslate2(path)
+    content = bytearray((directory / "model.bin").read_bytes())
+    content[len(content) // 2] ^= 1
+    (directory / "model.bin").write_bytes(content)
+    with pytest.raises(BundleError, match=r"model\.bin: is damaged.*jumok export"):
+        load_translator(path)
+
+
+def test_translating_with_it_imports_no_torch(tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    export_ctranslate2(tmp_path / "model")
+    program = (
+        "import sys\n"
+        "from jumok.cli.app import run\n"
+        "code = run(['translate', '-m', sys.argv[1], '--beam=2'])\n"
+        "sys.exit(9 if 'torch' in sys.modules else code)"
+    )
+    source = (FROZEN / "sources.txt").read_text(encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "model")],
+        input=source,
+        env={"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == (FROZEN / "translations.txt").read_text(encoding="utf-8")
+
+
+def test_pairs_beyond_the_exported_positions_are_scored_too(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    directory, _ = export_ctranslate2(tmp_path / "model")
+    original = TorchEngine.from_bundle(load_bundle(tmp_path / "model"))
+    exported = Ctranslate2Engine(directory, tokenizer, lambda: original)
+    long = [5] * 2100
+    ours, theirs = (engine.score([[5], long, [6]], [[5], long, [6]]) for engine in (exported, original))
+    assert ours[1] == theirs[1]
+    assert [value for row in (ours[0], ours[2]) for value in row] == pytest.approx([*theirs[0], *theirs[2]], abs=1e-4)
