@@ -98,8 +98,8 @@ def test_imports_go_downwards(file: Path) -> None:
         ("jumok.data.reading.lines", "from jumok import cli"),  # through the package
         ("jumok.data.reading.lines", "def late():\n    from jumok.recipes import train"),  # inside a function
         ("jumok.data.reading.lines", "if TYPE_CHECKING:\n    from jumok.engines import engine"),  # for types only
-        ("jumok.data.reading.lines", "from ..training import trainer"),  # relative
-        ("jumok.data.reading.lines", "from .. import cli"),
+        ("jumok.data.reading.lines", "from ...training import trainer"),  # relative
+        ("jumok.data.reading.lines", "from ... import cli"),
         ("jumok.data.reading.lines", "importlib.import_module('jumok.cli')"),  # by name
         ("jumok.bundle", "import jumok.data"),
         ("jumok.tokenizer", "from jumok.model.masks import PAD"),  # level 0 sees errors only

@@ -72,7 +72,7 @@ class TestNoFutureLeak:
         model = build("language_model", vocabulary=50)
         ids, states = torch.arange(10, 18)[None], []
         model.embed.tokens.register_forward_hook(lambda _m, _i, out: (out.retain_grad(), states.append(out))[0])
-        model.states(ids)[0, 3].sum().backward()
+        model.states(ids)[0, 3, 0].backward()  # not their sum, which LayerNorm makes the same for every input
         assert states[0].grad is not None
         assert bool((states[0].grad[0, :4] != 0).any(-1).all())
         assert bool((states[0].grad[0, 4:] == 0).all())
