@@ -18,6 +18,8 @@ LEVELS = {
     "errors": 0,
     "files": 0,
     "seeds": 0,
+    "system": 0,
+    "tasks": 0,
     "bundle": 1,
     "search": 2,
     "data": 2,
@@ -32,7 +34,8 @@ LEVELS = {
     "__main__": 6,
 }
 # Parts of one level that may see another of it.
-NEIGHBOURS = {"demo": {"data"}, "metrics": {"data"}}
+# (The table of tasks holds references as strings; it says which config belongs to a task.)
+NEIGHBOURS = {"demo": {"data"}, "metrics": {"data"}, "model": {"tasks"}}
 MODEL_MAY_USE = {"torch", "numpy", "jaxtyping"}  # and the standard library
 
 

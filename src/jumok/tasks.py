@@ -1,0 +1,123 @@
+"""The table of tasks: one entry a task, with its names and references to its parts.
+
+References are strings, "module:name", and are imported only when `resolve` is asked for one: this file imports neither
+torch nor any other part of Jumok. A new task is one more entry here, or one `register` call elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from jumok.errors import ConfigError, did_you_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Names of one task, and where its parts are."""
+
+    name: str  # in config.json, run.json and card.json
+    title: str  # in messages
+    train_command: str  # jumok train <train_command>
+    usage: str  # the command that uses a model; {run} is its directory, {text} an example input
+    encoder: str  # key of ENCODERS
+    config: str  # a ModelConfig
+    model: str  # an nn.Module, made from the config
+    recipe: str  # how it is trained
+    facade: str  # what `jumok.load` returns; has `open(bundle, encoder, engine, **options)` and `task`
+    evaluation: str  # evaluate(model, files, **options)
+    certify: str | None = None  # compares an export with the original; None: cannot be exported
+    conversion: str | None = None  # config, weights, tokens → CTranslate2 model specification
+    command: str | None = None  # the command-line function behind `jumok train <train_command>`
+
+
+@dataclass(frozen=True)
+class EncoderEntry:
+    """A kind of input encoder: what turns a task's inputs into ids."""
+
+    name: str  # in card.json
+    file: str  # its file in a model directory
+    reference: str  # a class with `from_bytes`
+
+
+TASKS: dict[str, Task] = {}
+ENCODERS: dict[str, EncoderEntry] = {}
+
+
+def register(task: Task) -> None:
+    """Add a task, or replace the one of that name."""
+    TASKS[task.name] = task
+
+
+def register_encoder(entry: EncoderEntry) -> None:
+    """Add a kind of encoder, or replace the one of that name."""
+    ENCODERS[entry.name] = entry
+
+
+def task_named(name: object) -> Task:
+    """The entry of a task; an unknown name is a ConfigError."""
+    if not isinstance(name, str) or name not in TASKS:
+        raise ConfigError(f"Unknown task {name!r}.{did_you_mean(str(name), TASKS)}")
+    return TASKS[name]
+
+
+def resolve(reference: str) -> Any:
+    """Import the object that a reference "module:name" stands for."""
+    module, name = reference.split(":")
+    return getattr(import_module(module), name)
+
+
+register_encoder(EncoderEntry("tokenizer", "tokenizer.model", "jumok.tokenizer:Tokenizer"))
+
+register(
+    Task(
+        name="translator",
+        title="translator",
+        train_command="translator",
+        usage="echo {text} | jumok translate -m {run}",
+        encoder="tokenizer",
+        config="jumok.model.config.translator:TranslatorConfig",
+        model="jumok.model.translator:Translator",
+        recipe="jumok.recipes.translator:TranslatorRecipe",
+        facade="jumok.engines.translator.text:TextTranslator",
+        evaluation="jumok.recipes.evaluating.translator:evaluate",
+        certify="jumok.recipes.certifying.translator:certify",
+        conversion="jumok.engines.translator.conversion:make_spec",
+        command="jumok.cli.train_translator:command",
+    )
+)
+register(
+    Task(
+        name="classifier",
+        title="classifier",
+        train_command="classifier",
+        usage="echo {text} | jumok classify -m {run}",
+        encoder="tokenizer",
+        config="jumok.model.config.classifier:ClassifierConfig",
+        model="jumok.model.classifier:Classifier",
+        recipe="jumok.recipes.classifier:ClassifierRecipe",
+        facade="jumok.engines.classifier.text:TextClassifier",
+        evaluation="jumok.recipes.evaluating.classifier:evaluate",
+        certify="jumok.recipes.certifying.classifier:certify",
+        conversion="jumok.engines.classifier.conversion:make_spec",
+        command="jumok.cli.train_classifier:command",
+    )
+)
+register(
+    Task(
+        name="language_model",
+        title="language model",
+        train_command="lm",
+        usage="jumok generate -m {run} --prompt {text}",
+        encoder="tokenizer",
+        config="jumok.model.config.language_model:LanguageModelConfig",
+        model="jumok.model.language_model:LanguageModel",
+        recipe="jumok.recipes.language_model:LanguageModelRecipe",
+        facade="jumok.engines.language_model.text:TextLanguageModel",
+        evaluation="jumok.recipes.evaluating.language_model:evaluate",
+        certify="jumok.recipes.certifying.language_model:certify",
+        conversion="jumok.engines.language_model.conversion:make_spec",
+        command="jumok.cli.train_language_model:command",
+    )
+)

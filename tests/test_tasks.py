@@ -1,0 +1,52 @@
+"""The table of tasks: every reference leads somewhere, and looking at the table imports nothing heavy."""
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+
+import pytest
+
+from jumok.errors import ConfigError
+from jumok.tasks import ENCODERS, TASKS, EncoderEntry, Task, register, register_encoder, resolve, task_named
+
+REFERENCES = [
+    (f"{task.name}.{field.name}", value)
+    for task in TASKS.values()
+    for field in fields(Task)
+    if isinstance(value := getattr(task, field.name), str) and value.startswith("jumok.")
+]
+
+
+@pytest.mark.parametrize("reference", [value for _, value in REFERENCES], ids=[name for name, _ in REFERENCES])
+def test_every_reference_of_a_task_leads_somewhere(reference: str) -> None:
+    try:
+        assert callable(resolve(reference))
+    except (ModuleNotFoundError, AttributeError):
+        pytest.xfail("not written yet")
+
+
+def test_every_encoder_can_be_read() -> None:
+    for entry in ENCODERS.values():
+        assert callable(resolve(entry.reference).from_bytes)
+    assert {task.encoder for task in TASKS.values()} <= set(ENCODERS)
+
+
+def test_an_unknown_task_is_named_with_the_nearest_known() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "classifier"'):
+        task_named("clasifier")
+    with pytest.raises(ConfigError, match="Known: classifier, language_model, translator"):
+        task_named(7)
+
+
+def test_a_task_can_be_added_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.tasks.TASKS", dict(TASKS))
+    monkeypatch.setattr("jumok.tasks.ENCODERS", dict(ENCODERS))
+    register(replace(TASKS["classifier"], name="sorter", title="sorter", encoder="digits"))
+    register_encoder(EncoderEntry("digits", "digits.json", "somewhere:Digits"))
+    assert task_named("sorter").encoder == "digits"
+
+
+def test_the_table_imports_nothing_heavy() -> None:
+    program = "import sys; import jumok.tasks; print([name for name in sys.modules if name in ('torch', 'numpy')])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
