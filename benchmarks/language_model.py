@@ -23,7 +23,7 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from jumok.data.reading.pairs import Rejections
+from jumok.data.examples import Rejections
 from jumok.data.reading.passages import read_passages
 from jumok.tokenizer import BOS, EOS, Tokenizer
 
@@ -120,7 +120,7 @@ def main() -> None:
         evaluate = [*base, "evaluate", "-m", str(run), str(directory / "held-out.txt"), "--json"]
         ours = json.loads(subprocess.run(evaluate, check=True, stdout=subprocess.PIPE, text=True).stdout)
         passages = {
-            name: [example.texts[0] for example in read_passages([directory / f"{name}.txt"], Rejections())]
+            name: [example.inputs[0] for example in read_passages([directory / f"{name}.txt"], Rejections())]
             for name in ("train", "held-out")
         }
         tokenizer = Tokenizer.load(run / "model" / "tokenizer.model")

@@ -35,7 +35,7 @@ from peers_page import write_page
 from turns import rounds_of
 
 from jumok.data.corpus import Corpus, prepare_corpus
-from jumok.data.parallel import PAIRS
+from jumok.data.kinds import PAIRS
 from jumok.demo.pairs import write_demo_corpus
 from jumok.model.config import preset
 

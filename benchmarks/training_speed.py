@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from jumok.data.corpus import prepare_corpus
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.parallel import PAIRS
+from jumok.data.kinds import PAIRS
 from jumok.model.attention import Attend
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout

@@ -1,9 +1,13 @@
+from __future__ import annotations
+
 import errno
 import io
+import json
 import os
 import random
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +17,12 @@ import pytest
 
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.parallel import PAIRS
-from jumok.data.reading.labelled import TEXTS_WITH_LABELS
+from jumok.data.examples import Example, ExampleKind, Rejections
+from jumok.data.kinds import PAIRS, TEXTS_WITH_LABELS
 from jumok.data.reading.pairs import UnequalLengthError
 from jumok.data.split import HELD_OUT_SHARE
 from jumok.errors import ChangedDataError, InputError, WriteError
+from jumok.tasks import ENCODERS, EncoderEntry
 
 WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")
 
@@ -44,7 +49,7 @@ def pairs_of(corpus: Corpus) -> list[tuple[str, str]]:
 
 
 def test_every_pair_is_learned_from_or_held_out_and_none_is_both(corpus: Corpus) -> None:
-    train, valid = pairs_of(corpus), [(example.texts[0], example.texts[1]) for example in corpus.valid]
+    train, valid = pairs_of(corpus), [(example.inputs[0], example.inputs[1]) for example in corpus.valid]
     assert len(train) + len(valid) == 400
     assert len(valid) == int(400 * HELD_OUT_SHARE)
     assert not {source for source, _ in train} & {source for source, _ in valid}
@@ -304,3 +309,76 @@ def test_of_a_file_s_name_only_what_decides_the_format_matters(tmp_path: Path) -
         (tmp_path / name).write_text(rows, encoding="utf-8")
         prints.append(prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [tmp_path / name]).facts["fingerprint"])
     assert prints[0] == prints[1] == prints[2] != prints[3] == prints[4]
+
+
+def test_a_fingerprint_is_the_same_in_every_version(tmp_path: Path) -> None:
+    (tmp_path / "a.src").write_text("".join(f"word {n}\n" for n in range(40)), encoding="utf-8")
+    (tmp_path / "a.tgt").write_text("".join(f"{n} drow\n" for n in range(40)), encoding="utf-8")
+    (tmp_path / "a.csv").write_text("".join(f"{'ab'[n % 2]},text {n}\n" for n in range(40)), encoding="utf-8")
+    pairs = prepare_corpus(PAIRS, tmp_path / "store", [tmp_path / "a.src", tmp_path / "a.tgt"], seed=3)
+    assert pairs.facts["fingerprint"] == "5b3787646a7a71d6a32ef5847c37ee4356534f655e0fa48fca11da19cac37c0f"
+    texts = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [tmp_path / "a.csv"], size=400)
+    assert texts.facts["fingerprint"] == "b36e60e4b28c6f45450bf43626e767a845eb074b181bea132442fbad4684fef4"
+
+
+def test_a_store_of_the_first_version_is_taken_as_it_is(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 60)
+    made = prepare_corpus(PAIRS, tmp_path / "store", paths)
+    valid, facts = tmp_path / "store" / "valid.jsonl", tmp_path / "store" / "prepared.json"
+    valid.write_text(valid.read_text(encoding="utf-8").replace('"inputs"', '"texts"'), encoding="utf-8")
+    values = json.loads(facts.read_text(encoding="utf-8"))
+    del values["encoder"]
+    facts.write_text(json.dumps(values), encoding="utf-8")
+    opened = open_corpus(tmp_path / "store", made.facts["fingerprint"])
+    assert opened.valid == made.valid
+    assert opened.tokenizer.to_bytes() == made.tokenizer.to_bytes()
+
+
+class DigitEncoder:
+    """Digits to ids, an encoder that has nothing to do with text."""
+
+    size = 14
+
+    @classmethod
+    def from_bytes(cls, data: bytes, origin: str) -> DigitEncoder:
+        assert data == b"digits", origin
+        return cls()
+
+    def to_bytes(self) -> bytes:
+        return b"digits"
+
+    def encode(self, inputs: Sequence[list[int]], /) -> list[list[int]]:
+        return [[4 + digit for digit in digits] for digits in inputs]
+
+
+def test_examples_need_not_be_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(paths: Sequence[str | Path], rejections: Rejections) -> Iterator[Example]:
+        for number, line in enumerate(Path(paths[0]).read_text(encoding="utf-8").splitlines(), 1):
+            digits = [int(digit) for digit in line]
+            if len(digits) > 9:
+                rejections.add("too many digits", f"{paths[0]}:{number}")
+            else:
+                yield Example((digits, sorted(digits)), f"{paths[0]}:{number}")
+
+    monkeypatch.setitem(ENCODERS, "digits", EncoderEntry("digits", "digits.bin", f"{__name__}:DigitEncoder"))
+    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(DigitEncoder=DigitEncoder))
+    kind = ExampleKind(
+        name="numbers",
+        columns=("digits", "sorted"),
+        files="a file of numbers",
+        read=read,
+        learn_encoder=lambda examples, size, seed: (DigitEncoder(), "there are ten digits"),
+        encoder="digits",
+    )
+    file = tmp_path / "numbers.txt"
+    file.write_text("".join(f"{n * 7919}\n" for n in range(1, 50)) + "12345678901\n", encoding="utf-8")
+    made = prepare_corpus(kind, tmp_path / "store", [file])
+    assert made.facts["rejected"]["reasons"]["too many digits"]["examples"] == [f"{file}:50"]
+    assert (tmp_path / "store" / "digits.bin").read_bytes() == b"digits"
+    opened = open_corpus(tmp_path / "store", made.facts["fingerprint"])
+    assert isinstance(opened.encoder, DigitEncoder)
+    assert opened.valid == made.valid
+    assert len(opened.valid) == 2
+    assert len(opened.train) == 47
+    first = opened.train.example("digits", 0)
+    assert opened.train.example("sorted", 0) == sorted(first)

@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from jumok.data.batch import LabelledBatch
-from jumok.data.reading.labelled import LARGEST_VOCABULARY
+from jumok.data.kinds import LARGEST_VOCABULARY
 from jumok.model.config import preset
 from jumok.recipes.classifier import NOTEBOOK, ClassifierTask
 from jumok.recipes.planning import Plan

@@ -127,8 +127,8 @@ def _evaluate_translator(
 def _evaluate_classifier(classifier: TextClassifier, path: Path, plot: Path | None) -> tuple[list[str], dict[str, Any]]:
     import numpy as np
 
+    from jumok.data.examples import Rejections
     from jumok.data.reading.labelled import read_labelled
-    from jumok.data.reading.pairs import Rejections
     from jumok.metrics.classification import classification_scores, confusion, f1_scores
 
     rejections = Rejections()
@@ -141,7 +141,7 @@ def _evaluate_classifier(classifier: TextClassifier, path: Path, plot: Path | No
         raise ConfigError(f"{path}: nothing to evaluate:\n{rejections.render()}")
     answers = np.array([classifier.classes.index(example.label) for example in known])
     started = time.perf_counter()
-    scores = classifier.scores([example.texts[0] for example in known])
+    scores = classifier.scores([example.inputs[0] for example in known])
     seconds = time.perf_counter() - started
     table = confusion(scores.argmax(1), answers, len(classifier.classes))
     values = {
@@ -187,12 +187,12 @@ def _confusion_lines(classes: list[str], table: list[list[int]]) -> list[str]:
 def _evaluate_language_model(generator: TextGenerator, path: Path) -> tuple[list[str], dict[str, Any]]:
     import math
 
-    from jumok.data.reading.pairs import Rejections
+    from jumok.data.examples import Rejections
     from jumok.data.reading.passages import read_passages
     from jumok.metrics.translation import pair_scores, total_score
 
     rejections = Rejections()
-    passages = [example.texts[0] for example in read_passages([path], rejections)]
+    passages = [example.inputs[0] for example in read_passages([path], rejections)]
     started = time.perf_counter()
     total = total_score(pair_scores(generator.score(passages)))
     seconds = time.perf_counter() - started

@@ -60,13 +60,13 @@ def _examples(model: Path, files: list[Path]) -> list[tuple[str, ...]]:
     """The texts in files such as this model learns from."""
     from jumok.bundle import load_bundle
     from jumok.cli.reading import aligned_texts
+    from jumok.data.examples import Rejections
     from jumok.data.reading.labelled import read_labelled
-    from jumok.data.reading.pairs import Rejections
     from jumok.data.reading.passages import read_passages
 
     bundle = load_bundle(model)
     if bundle.config.get("task") == "language_model":
-        return [example.texts for example in read_passages(files, Rejections())]
+        return [example.inputs for example in read_passages(files, Rejections())]
     if bundle.config.get("task") == "classifier":
-        return [example.texts for example in read_labelled(files, Rejections(), list(bundle.card.get("classes", {})))]
+        return [example.inputs for example in read_labelled(files, Rejections(), list(bundle.card.get("classes", {})))]
     return list(aligned_texts(files))

@@ -3,7 +3,7 @@
     store/  tokenizer.model  train/  valid.jsonl  rejected.tsv  prepared.json
 
 It is made once. When a file or a setting that matters has changed, or anything is missing, it is made again. What a
-task reads and how it becomes tokens stands in a `Kind`.
+task reads and how it becomes tokens stands in an `ExampleKind`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from jumok.data.examples import Example, ExampleKind, InputEncoder, Rejections
 from jumok.data.reading.lines import STANDARD_INPUT, without_compression
-from jumok.data.reading.pairs import Rejections
-from jumok.data.split import Example, Reader
+from jumok.data.split import Reader
 from jumok.data.store import TokenStore, fingerprint_of
 from jumok.errors import BundleError, ChangedDataError, InputError
 from jumok.files import (
@@ -34,34 +34,27 @@ from jumok.files import (
     read_bounded,
     replace_file_durably,
 )
-from jumok.tokenizer import Tokenizer, choose_size, measure_texts
+from jumok.tasks import ENCODERS, resolve
+from jumok.tokenizer import Tokenizer
 
 CHUNK = 10_000  # examples tokenized at a time, on all cores
-_LARGEST_VALID = 1 << 30
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a task learns from."""
-
-    name: str  # of the examples, in messages: "pairs"
-    columns: tuple[str, ...]  # names of the texts of an example
-    read: Callable[[Sequence[str | Path], Rejections], Iterator[Example]]
-    files: str  # what may be given, in messages
-    longest: int | None = None  # tokens of a text; an example with a longer one is left out
-    largest_vocabulary: int | None = None  # pieces, where the size is not given
-    labelled: bool = False
-    variant: tuple[str, ...] = ()  # what else decides what is read, such as two languages of several
+_MAX_FILE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class Corpus:
     """Everything training and validation need of a corpus."""
 
-    tokenizer: Tokenizer
-    train: TokenStore  # a column for each text, `line`, and `label` where there are labels
+    encoder: InputEncoder
+    train: TokenStore  # a column for each input, `line`, and `label` where there are labels
     valid: list[Example]
     facts: dict[str, Any]  # fingerprint, tokenizer, rejected … : what the user is told and the card records
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The encoder of a corpus of texts."""
+        assert isinstance(self.encoder, Tokenizer)
+        return self.encoder
 
     @property
     def classes(self) -> list[str]:
@@ -70,7 +63,7 @@ class Corpus:
 
 
 def prepare_corpus(
-    kind: Kind,
+    kind: ExampleKind,
     directory: Path,
     paths: Sequence[str | Path],
     *,
@@ -78,12 +71,12 @@ def prepare_corpus(
     size: int | None = None,
     seed: int = 0,
     expected: str | None = None,
-    tokenizer: Tokenizer | None = None,
+    encoder: InputEncoder | None = None,
 ) -> Corpus:
     """The corpus in these files, from `directory` if it stands there already, else made and kept there.
 
-    Raises ChangedDataError, with everything left as it is, if `expected` is given and is not the fingerprint. With a
-    `tokenizer` none is learned, and `size` does not matter.
+    Raises ChangedDataError, with everything left as it is, if `expected` is given and is not the fingerprint. With an
+    `encoder` none is learned, and `size` does not matter.
     """
     paths = [_kept(path, directory, f"input-{n}", alone=len(paths) == 1) for n, path in enumerate(paths)]
     valid = valid and [_kept(path, directory, f"valid-{n}", alone=len(valid) == 1) for n, path in enumerate(valid)]
@@ -91,7 +84,7 @@ def prepare_corpus(
     for path in files:
         if not path.exists():
             raise InputError(f"{path}: no such file. Give {kind.files}.")
-    vocabulary = size if tokenizer is None else sha256(tokenizer.to_bytes()).hexdigest()
+    vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
     settings = [kind.name, len(paths), vocabulary, kind.longest, seed, *kind.variant]
     names = [_deciding_names(path) for path in files]
     fingerprint = fingerprint_of(
@@ -104,7 +97,7 @@ def prepare_corpus(
         )
     known = _open(directory, fingerprint)
     return known or _Preparation(kind, directory, Reader(kind.read, paths, valid, seed)).make(
-        fingerprint, tokenizer or size
+        fingerprint, encoder or size
     )
 
 
@@ -154,33 +147,33 @@ def _deciding_names(path: Path) -> list[str]:
 class _Preparation:
     """Makes a corpus."""
 
-    def __init__(self, kind: Kind, directory: Path, reader: Reader) -> None:
+    def __init__(self, kind: ExampleKind, directory: Path, reader: Reader) -> None:
         self.kind, self.directory, self.reader = kind, directory, reader
         self.rejections = Rejections()
         self.classes: dict[str, int] = {}
 
-    def make(self, fingerprint: str, vocabulary: Tokenizer | int | None) -> Corpus:
+    def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Everything, with each example that is left out named in a file."""
         make_directory_durably(REAL_FILES, self.directory)
         path = self.directory / "rejected.tsv"
         with explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
             self.rejections = Rejections(log=lambda reason, where: print(where, reason, sep="\t", file=file))
-            return self._make(fingerprint, vocabulary)
+            return self._make(fingerprint, encoder)
 
-    def _make(self, fingerprint: str, vocabulary: Tokenizer | int | None) -> Corpus:
+    def _make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         kind, rejections = self.kind, self.rejections
-        tokenizer, reason = self._vocabulary(vocabulary)
+        encoder, reason = self._encoder(encoder)
         if kind.labelled:
             self.classes = self._count_classes()
         train = TokenStore.build(
             self.directory / "train",
-            self._rows(self.reader.train(rejections), tokenizer),
+            self._rows(self.reader.train(rejections), encoder),
             columns=(*kind.columns, "line", *(["label"] if kind.labelled else [])),
             fingerprint=fingerprint,
         )
         if not len(train):
             raise InputError(f"{self.reader.paths[0]}: none of the {kind.name} can be used:\n{rejections.render()}")
-        valid = list(self._judged(self.reader.valid(rejections), tokenizer))
+        valid = list(self._judged(self.reader.valid(rejections), encoder))
         if not valid:
             raise InputError(
                 f"None of the {kind.name} to measure on can be used:\n{rejections.render()}\n"
@@ -189,7 +182,8 @@ class _Preparation:
         facts = {
             "fingerprint": fingerprint,
             "kind": kind.name,
-            "tokenizer": {"size": tokenizer.size, "why": reason},
+            "encoder": kind.encoder,
+            "tokenizer": {"size": encoder.size, "why": reason},
             "examples": len(train),
             "tokens": int(train.lengths(kind.columns[-1]).sum()) + len(train),
             "valid_examples": len(valid),
@@ -198,26 +192,15 @@ class _Preparation:
         }
         lines = "".join(json.dumps(_to_json(example), ensure_ascii=False) + "\n" for example in valid)
         replace_file_durably(REAL_FILES, self.directory / "valid.jsonl", lines.encode())
-        replace_file_durably(REAL_FILES, self.directory / "tokenizer.model", tokenizer.to_bytes())
+        replace_file_durably(REAL_FILES, self.directory / ENCODERS[kind.encoder].file, encoder.to_bytes())
         replace_file_durably(REAL_FILES, self.directory / "prepared.json", format_json(facts))
-        return Corpus(tokenizer, train, valid, facts)
+        return Corpus(encoder, train, valid, facts)
 
-    def _vocabulary(self, given: Tokenizer | int | None) -> tuple[Tokenizer, str]:
-        """The tokenizer, and why it has the size it has."""
-        if isinstance(given, Tokenizer):
-            return given, "as it was, because the model knows no other"
-        size, reason = (given, f"{given:,} asked for") if given else choose_size(measure_texts(self._texts()))
-        most = self.kind.largest_vocabulary
-        if given is None and most is not None and size > most:
-            size, reason = most, f"{most:,} pieces, enough for {self.kind.name}"
-        tokenizer = Tokenizer.train(self._texts(), size, seed=self.reader.seed)
-        if tokenizer.size < size:
-            reason += "; the text has no more to offer"
-        return tokenizer, reason
-
-    def _texts(self) -> Iterator[str]:
-        for example in self.reader.train():
-            yield from example.texts
+    def _encoder(self, given: InputEncoder | int | None) -> tuple[InputEncoder, str]:
+        """The encoder, and why it has the size it has."""
+        if isinstance(given, int | None):
+            return self.kind.learn_encoder(self.reader.train, given, self.reader.seed)
+        return given, "unchanged: the model was trained with it"
 
     def _count_classes(self) -> dict[str, int]:
         counts = Counter(example.label for example in self.reader.train())
@@ -229,48 +212,59 @@ class _Preparation:
             )
         return {name: counts[name] for name in sorted(counts)}
 
-    def _rows(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
+    def _rows(self, examples: Iterator[Example], encoder: InputEncoder) -> Iterator[list[list[int]]]:
         """What the store keeps of each example that is learned from."""
         numbers = {name: number for number, name in enumerate(self.classes)}
-        for example, texts in self._encode(examples, tokenizer):
+        for example, ids in self._encode(examples, encoder):
             label = [[numbers[example.label]]] if self.kind.labelled else []
-            yield [*texts, [int(example.where.rpartition(":")[2])], *label]
+            yield [*ids, [int(example.where.rpartition(":")[2])], *label]
 
-    def _judged(self, examples: Iterator[Example], tokenizer: Tokenizer) -> Iterator[Example]:
+    def _judged(self, examples: Iterator[Example], encoder: InputEncoder) -> Iterator[Example]:
         """What is measured on. A class that was never learned has no number, so it is left out."""
-        for example, _ in self._encode(examples, tokenizer):
+        for example, _ in self._encode(examples, encoder):
             if self.kind.labelled and example.label not in self.classes:
                 self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
             else:
                 yield example
 
     def _encode(
-        self, examples: Iterator[Example], tokenizer: Tokenizer
+        self, examples: Iterator[Example], encoder: InputEncoder
     ) -> Iterator[tuple[Example, Sequence[list[int]]]]:
-        """Each example with the ids of its texts, but for those that are too long."""
+        """Each example with the ids of its inputs, without those that are too long."""
         longest = self.kind.longest
         while chunk := list(islice(examples, CHUNK)):
-            columns = [tokenizer.encode(texts) for texts in zip(*(example.texts for example in chunk), strict=True)]
-            for example, *texts in zip(chunk, *columns, strict=True):
-                if longest is not None and max(map(len, texts)) > longest:
+            columns = [encoder.encode(inputs) for inputs in zip(*(example.inputs for example in chunk), strict=True)]
+            for example, *ids in zip(chunk, *columns, strict=True):
+                if longest is not None and max(map(len, ids)) > longest:
                     self.rejections.add(f"longer than {longest} tokens", example.where)
                 else:
-                    yield example, texts
+                    yield example, ids
 
 
 def _to_json(example: Example) -> dict[str, Any]:
-    return {"texts": list(example.texts), "where": example.where, "label": example.label}
+    return {"inputs": list(example.inputs), "where": example.where, "label": example.label}
+
+
+def _from_json(value: dict[str, Any]) -> Example:
+    # Stores of earlier versions call the inputs "texts".
+    return Example(tuple(value["inputs"] if "inputs" in value else value["texts"]), value["where"], value["label"])
+
+
+def _read_encoder(directory: Path, name: str) -> InputEncoder:
+    path = directory / ENCODERS[name].file
+    encoder: InputEncoder = resolve(ENCODERS[name].reference).from_bytes(read_bounded(path, _MAX_FILE_BYTES), str(path))
+    return encoder
 
 
 def _open(directory: Path, fingerprint: str) -> Corpus | None:
     train = TokenStore.open(directory / "train", fingerprint)
     try:
         where = directory / "prepared.json"
-        facts = parse_json_object(read_bounded(where, _LARGEST_VALID), where)
-        lines = read_bounded(directory / "valid.jsonl", _LARGEST_VALID).decode().split("\n")[:-1]
-        valid = [Example(tuple(value["texts"]), value["where"], value["label"]) for value in map(json.loads, lines)]
-        tokenizer = Tokenizer.load(directory / "tokenizer.model")
+        facts = parse_json_object(read_bounded(where, _MAX_FILE_BYTES), where)
+        lines = read_bounded(directory / "valid.jsonl", _MAX_FILE_BYTES).decode().split("\n")[:-1]
+        valid = [_from_json(json.loads(line)) for line in lines]
+        encoder = _read_encoder(directory, facts.get("encoder", "tokenizer"))
         complete = facts["fingerprint"] == fingerprint and facts["valid_examples"] == len(valid)
     except (UnreadableError, BundleError, OSError, ValueError, KeyError, TypeError):
         return None
-    return Corpus(tokenizer, train, valid, facts) if complete and train is not None else None
+    return Corpus(encoder, train, valid, facts) if complete and train is not None else None

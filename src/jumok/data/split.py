@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
-from jumok.data.reading.pairs import Rejections
+from jumok.data.examples import Example, ExampleReader, Rejections
 from jumok.errors import InputError
 
 HELD_OUT_SHARE, HELD_OUT_MOST = 0.05, 1000  # examples for validation when none are given
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """Something to learn from."""
-
-    texts: tuple[str, ...]  # a text, or a source and its translation
-    where: str  # file:line
-    label: str = ""
 
 
 class Reader:
@@ -28,7 +20,7 @@ class Reader:
 
     def __init__(
         self,
-        read: Callable[[Sequence[str | Path], Rejections], Iterator[Example]],
+        read: ExampleReader,
         paths: Sequence[str | Path],
         valid: Sequence[str | Path] | None,
         seed: int,
@@ -85,4 +77,9 @@ class Reader:
 
     def _hash(self, example: Example) -> int:
         key = self.seed.to_bytes(8, "little")
-        return int.from_bytes(blake2b(example.texts[0].encode(), digest_size=8, key=key).digest(), "little")
+        return int.from_bytes(blake2b(_bytes_of(example.inputs[0]), digest_size=8, key=key).digest(), "little")
+
+
+def _bytes_of(value: Any) -> bytes:
+    """Bytes that are the same for equal inputs: of a text its UTF-8, of anything else its JSON."""
+    return value.encode() if isinstance(value, str) else json.dumps(value, sort_keys=True).encode()

@@ -47,7 +47,7 @@ def baseline_scores(run: Path) -> dict[str, float]:
         known = features.fit_transform(texts)
     model: Any = LogisticRegression(C=4.0, max_iter=1000).fit(known, labels)
     measured = task.measured(record["settings"]["validate"]["sentences"])
-    chances = model.predict_log_proba(features.transform([normalize(example.texts[0]) for example in measured]))
+    chances = model.predict_log_proba(features.transform([normalize(example.inputs[0]) for example in measured]))
     scores = classification_scores(chances.astype(np.float32), task.answers(measured), temperature=1.0)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}
 

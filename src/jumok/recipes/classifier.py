@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from jumok.data.batch import LabelledBatch
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
-from jumok.data.reading.labelled import TEXTS_WITH_LABELS
-from jumok.data.split import Example
+from jumok.data.examples import Example
+from jumok.data.kinds import TEXTS_WITH_LABELS
 from jumok.engines.classifier.torch import class_scores
 from jumok.metrics.classification import Answers, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
@@ -109,7 +109,7 @@ class ClassifierTask(CorpusTask):
 
     def _fit(self, model: Classifier) -> None:
         """Scores of runs as loud and as sure of themselves as they may be, judged by texts they were not fitted to."""
-        encoded = self.corpus.tokenizer.encode([example.texts[0] for example in self.corpus.valid])
+        encoded = self.corpus.tokenizer.encode([example.inputs[0] for example in self.corpus.valid])
         answers = self.answers(self.corpus.valid)
         said = np.zeros((len(encoded), len(self.corpus.classes)), np.float32)
         for part in model.ngrams:
@@ -155,7 +155,7 @@ class ClassifierTask(CorpusTask):
     def validate(self, model: Classifier, examples: int) -> Validation:
         some = self.measured(examples)
         answers = self.answers(some)
-        encoded = self.corpus.tokenizer.encode([example.texts[0] for example in some])
+        encoded = self.corpus.tokenizer.encode([example.inputs[0] for example in some])
         scores = class_scores(model, encoded, model.encoder_scores)
         if model.encoder_share is not None:  # the encoder has the say that these texts give it
             others = class_scores(model, encoded, model.ngram_scores)
@@ -165,7 +165,7 @@ class ClassifierTask(CorpusTask):
         temperature = fit_temperature(scores, answers)
         metrics: dict[str, Any] = {**classification_scores(scores, answers, temperature), "temperature": temperature}
         metrics["samples"] = [
-            {"source": example.texts[0], "reference": example.label, "output": self.corpus.classes[int(row.argmax())]}
+            {"source": example.inputs[0], "reference": example.label, "output": self.corpus.classes[int(row.argmax())]}
             for example, row in zip(some[:SAMPLES], scores, strict=False)
         ]
         return Validation(100 * metrics["macro_f1"], metrics)

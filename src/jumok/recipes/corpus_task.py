@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jumok.data.corpus import Corpus, Kind, open_corpus, prepare_corpus
+from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import CorpusEpochs
-from jumok.data.split import Example
+from jumok.data.examples import Example, ExampleKind
 from jumok.engines.certificate import ParityError
 from jumok.errors import ConfigError
 from jumok.recipes.export import export_ctranslate2, is_exported
@@ -25,7 +25,7 @@ class CorpusTask(ABC):
     """The part of a `Task` that is about data; a subclass adds the model, its loss and its validation."""
 
     name: ClassVar[str]
-    kind: Kind
+    kind: ExampleKind
     batches: ClassVar[type[CorpusEpochs]]
     corpus: Corpus
 
@@ -45,7 +45,7 @@ class CorpusTask(ABC):
             size=settings.tokenizer.size,
             seed=settings.seed,
             expected=expected,
-            tokenizer=tokenizer,
+            encoder=tokenizer,
         )
         return self.corpus.facts
 
@@ -87,7 +87,7 @@ class CorpusTask(ABC):
         """Exports it to CTranslate2, certified on examples that were not learned from, unless that is done already."""
         if is_exported(model):
             return {}
-        probe = [example.texts for example in self.measured(PROBES)]
+        probe = [example.inputs for example in self.measured(PROBES)]
         try:
             _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train)
         except (ConfigError, ParityError, ModuleNotFoundError) as error:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jumok.data.batch import TextBatch
 from jumok.data.epochs import TextEpochs
-from jumok.data.reading.passages import PASSAGES
+from jumok.data.kinds import PASSAGES
 from jumok.engines.language_model.text import GenerationOptions
 from jumok.engines.language_model.torch import generate_ids, token_log_probs
 from jumok.model.config import ModelConfig
@@ -68,7 +68,7 @@ class _LanguageModelTask(CorpusTask):
         return loss
 
     def validate(self, model: LanguageModel, examples: int) -> Validation:
-        texts = [example.texts[0] for example in self.measured(examples)]
+        texts = [example.inputs[0] for example in self.measured(examples)]
         encoded = self.corpus.tokenizer.encode(texts)
         log_probs = [value for row in token_log_probs(model, encoded) for value in row]
         loss = -math.fsum(log_probs) / len(log_probs)

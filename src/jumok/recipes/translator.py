@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.parallel import pairs_in
+from jumok.data.kinds import pairs_in
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
 from jumok.model.config import ModelConfig
@@ -82,7 +82,9 @@ class _TranslatorTask(CorpusTask):
         return loss
 
     def validate(self, model: Translator, examples: int) -> Validation:
-        return translate_and_score(model, self.corpus.tokenizer, [example.texts for example in self.measured(examples)])
+        return translate_and_score(
+            model, self.corpus.tokenizer, [example.inputs for example in self.measured(examples)]
+        )
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import LOOKED_AT, read_labelled
-from jumok.data.reading.pairs import Rejections
 from jumok.data.reading.passages import LONG_ENOUGH, read_passages
 from jumok.errors import InputError
 
@@ -17,7 +17,7 @@ ROWS = [("good", "a fine film"), ("bad", "a dull film"), ("good", "so fresh"), (
 
 def read(*paths: Path, known: Sequence[str] = ()) -> tuple[list[tuple[str, str]], Rejections]:
     rejections = Rejections()
-    return [(each.label, each.texts[0]) for each in read_labelled(paths, rejections, known)], rejections
+    return [(each.label, each.inputs[0]) for each in read_labelled(paths, rejections, known)], rejections
 
 
 def test_tsv_with_the_label_first_or_last(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_file_without_labels_is_an_error(tmp_path: Path, content: str) -> None
 
 
 def passages(path: Path) -> list[str]:
-    return [each.texts[0] for each in read_passages([path], Rejections())]
+    return [each.inputs[0] for each in read_passages([path], Rejections())]
 
 
 def test_a_blank_line_ends_a_passage(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumok.data.examples import Example, Rejections
 from jumok.data.reading import formats, lines, tmx
-from jumok.data.reading.pairs import Pair, Rejections, UnequalLengthError, read_lines, read_pairs
+from jumok.data.reading.pairs import UnequalLengthError, read_lines, read_pairs
 from jumok.errors import InputError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
@@ -34,7 +35,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 def pairs_of(*paths: Path | str, **options: tuple[str, str]) -> tuple[list[tuple[str, str]], Rejections]:
     rejections = Rejections()
-    return [(pair.source, pair.target) for pair in read_pairs(paths, rejections, **options)], rejections
+    return [(pair.inputs[0], pair.inputs[1]) for pair in read_pairs(paths, rejections, **options)], rejections
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_pairs_never_shift(
         paths[0].write_bytes(_file(sources, ends[0], flags[0], flags[1] and bool(corpus)))
         paths[1].write_bytes(_file(targets, ends[1], flags[2], flags[3] and bool(corpus)))
         rejections = Rejections()
-        accepted: list[Pair] = []
+        accepted: list[Example] = []
         problem: InputError | None = None
         try:
             accepted.extend(read_pairs(paths, rejections))
@@ -130,13 +131,13 @@ def test_pairs_never_shift(
             problem = error
 
     expected = [
-        Pair(left.decode(), right.decode(), f"{paths[0]}:{number}")
+        Example((left.decode(), right.decode()), f"{paths[0]}:{number}")
         for number, ((left, left_reason), (right, right_reason)) in enumerate(corpus, 1)
         if not left_reason and not right_reason
     ]
     # list.extend keeps what came before an exception, so this also holds when the lengths turn out unequal.
     assert accepted == expected
-    assert all(pair.source.split(":")[0] == pair.target.split(":")[0] for pair in accepted)
+    assert all(pair.inputs[0].split(":")[0] == pair.inputs[1].split(":")[0] for pair in accepted)
     assert len(accepted) + rejections.total == len(corpus)
     for number, ((_, left_reason), (_, right_reason)) in enumerate(corpus, 1):
         reason, path = (left_reason, paths[0]) if left_reason else (right_reason, paths[1])

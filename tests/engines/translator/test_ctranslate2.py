@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jumok.bundle import load_bundle, save_bundle
 from jumok.data.corpus import prepare_corpus
-from jumok.data.parallel import PAIRS
+from jumok.data.kinds import PAIRS
 from jumok.engines.certificate import Certificate, ParityError, compare, made_up_sources, require_parity, translations
 from jumok.engines.conversion import CERTIFICATE, DIRECTORY, SHORTLIST, export
 from jumok.engines.engine import Sampling, SearchOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jumok.data.checking.findings import KINDS, Example, Finding, Report, SideTotals
-from jumok.data.checking.survey import EXAMPLES, HeldOut, SideSurvey, Survey, excerpt
+from jumok.data.checking.findings import KINDS, Excerpt, Finding, Report, SideTotals
+from jumok.data.checking.survey import EXAMPLES, SideSurvey, Survey, ValidationPairs, excerpt
 from jumok.data.checking.symptoms import (
     first_unpartnered,
     length_misfit,
@@ -23,7 +23,7 @@ from jumok.data.reading.lines import without_compression
 from jumok.data.reading.pairs import UnequalLengthError, read_records
 from jumok.errors import InputError
 
-__all__ = ["Example", "Finding", "Report", "SideTotals", "check_pairs"]
+__all__ = ["Excerpt", "Finding", "Report", "SideTotals", "check_pairs"]
 
 _RATIO_OFF = math.log(3.0)  # three times longer or shorter than is usual in this corpus,
 _RATIO_SPREADS = 6.0  # and far outside of what its pairs vary
@@ -38,7 +38,7 @@ def check_pairs(
     paths: Sequence[str | Path], valid: Sequence[str | Path] | None = None, *, languages: Languages | None = None
 ) -> Report:
     """Read a corpus (and its validation corpus) and report whatever is suspicious. InputError if it cannot be read."""
-    held_out = HeldOut(valid, languages if len(valid) == 1 else None) if valid else None
+    held_out = ValidationPairs(valid, languages if len(valid) == 1 else None) if valid else None
     survey = Survey(paths, languages, held_out)
     if not survey.pairs and not survey.unequal:
         raise InputError(f"{' and '.join(map(str, paths))}: there is nothing in it.")
@@ -98,7 +98,7 @@ class _Finder:
         surplus = abs(source_lines - target_lines)
         line = 1 + first_unpartnered(sides[0], sides[1], surplus)
         shown = self._excerpts([line]).get(line, f"{names[1]} ends before this line")
-        yield Finding("unequal-length", surplus, (Example(f"{names[0]}:{line}", shown),))
+        yield Finding("unequal-length", surplus, (Excerpt(f"{names[0]}:{line}", shown),))
 
     def _length_ratio(self) -> Iterator[Finding]:
         misfit = np.abs(length_misfit(self._source_lengths[self._usable], self._target_lengths[self._usable]))
@@ -175,11 +175,11 @@ class _Finder:
             similarity(valid_target, source) > similarity(valid_target, target)
         )
 
-    def _share_of_pairs(self, kind: str, count: int, examples: Sequence[Example]) -> Finding:
+    def _share_of_pairs(self, kind: str, count: int, examples: Sequence[Excerpt]) -> Finding:
         return Finding(kind, count, tuple(examples), count / self._survey.pairs)
 
-    def _example(self, number: int, shown: str) -> Example:
-        return Example(f"{self._survey.source.name}:{number}", shown)
+    def _example(self, number: int, shown: str) -> Excerpt:
+        return Excerpt(f"{self._survey.source.name}:{number}", shown)
 
     def _excerpts(self, numbers: Sequence[int]) -> dict[int, str]:
         """What stands on these lines: read again, since which ones matter is known only at the end."""

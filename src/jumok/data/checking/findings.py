@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jumok.data.checking.survey import Example
+from jumok.data.checking.survey import Excerpt
 
-__all__ = ["KINDS", "Example", "Finding", "Report", "SideTotals"]
+__all__ = ["KINDS", "Excerpt", "Finding", "Report", "SideTotals"]
 
 # For each kind, the gravest first: what was found, {n} times, and what to do about it.
 KINDS = {
@@ -62,7 +62,7 @@ class Finding:
 
     kind: str
     count: int
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Excerpt, ...] = ()
     share: float | None = None  # of the pairs, or of the validation pairs
 
     @property

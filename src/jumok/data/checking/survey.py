@@ -22,8 +22,8 @@ _EXCERPT_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A place in a file, as file:line, and what stands there."""
+class Excerpt:
+    """A place in a file, as file:line, and what is written there."""
 
     where: str
     excerpt: str
@@ -34,13 +34,13 @@ class Tally:
     """How often something was met, and the first few times."""
 
     count: int = 0
-    examples: list[Example] = field(default_factory=list)
+    examples: list[Excerpt] = field(default_factory=list)
 
     def add(self, where: str, source: Side, target: Side) -> None:
         """Count one pair."""
         self.count += 1
         if len(self.examples) < EXAMPLES:
-            self.examples.append(Example(where, excerpt(source, target)))
+            self.examples.append(Excerpt(where, excerpt(source, target)))
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class SideSurvey:
             self.distinct.add(hash(text))
 
 
-class HeldOut:
+class ValidationPairs:
     """Hashes of the validation pairs, and which of them training met."""
 
     def __init__(self, paths: Sequence[str | Path], languages: Languages | None) -> None:
@@ -127,7 +127,7 @@ class Survey:
     """Reads a corpus once. Memory: 24 bytes a pair, and whatever the held-out pairs need."""
 
     def __init__(
-        self, paths: Sequence[str | Path], languages: Languages | None = None, held_out: HeldOut | None = None
+        self, paths: Sequence[str | Path], languages: Languages | None = None, held_out: ValidationPairs | None = None
     ) -> None:
         records = read_records(paths, languages)
         self.source, self.target = (SideSurvey(name) for name in names_of(paths))

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median_high
 from typing import Any
 
-from jumok.data.corpus import Kind
+from jumok.data.examples import Example, Rejections
 from jumok.data.reading.formats import Row, json_value, lenient, table_rows
 from jumok.data.reading.lines import (
     EMPTY,
@@ -29,13 +29,10 @@ from jumok.data.reading.lines import (
     text_of,
     without_compression,
 )
-from jumok.data.reading.pairs import Rejections
-from jumok.data.split import Example
 from jumok.errors import InputError
 
 LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comment", "x")
-LARGEST_VOCABULARY = 4000  # runs of pieces tell more than rare pieces do
 LOOKED_AT = 200  # rows from which the label's column is guessed
 NO_LABEL = Damage("no label")
 HEADER = Damage("a header, by the look of it")
@@ -69,16 +66,6 @@ def read_labelled(
     if not found:
         why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there is nothing in it."
         raise InputError(f"{', '.join(map(display_name, paths))}: no text with a label; {why}")
-
-
-TEXTS_WITH_LABELS = Kind(
-    name="texts",
-    columns=("text",),
-    read=read_labelled,
-    files="TSV, CSV or JSONL files with a label and a text in each line, or a directory with one directory a class",
-    largest_vocabulary=LARGEST_VOCABULARY,
-    labelled=True,
-)
 
 
 def _label_of(side: Side) -> str | Damage:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
+from jumok.data.examples import Example, Rejections
 from jumok.data.reading.formats import read_single_file
 from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import (
@@ -23,52 +22,6 @@ from jumok.data.reading.lines import (
 from jumok.errors import InputError
 
 _TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".tmx")
-_EXAMPLES_PER_REASON = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A sentence and its translation; `where` names the source's file and the line that both sides share."""
-
-    source: str
-    target: str
-    where: str
-
-
-@dataclass(slots=True)
-class Rejections:
-    """How many pairs could not be used, by reason, and where the first of each are; `log` is told of every one."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
-
-    def add(self, reason: str, where: str) -> None:
-        """Count one pair that was left out."""
-        if self.log is not None:
-            self.log(reason, where)
-        self.counts[reason] = self.counts.get(reason, 0) + 1
-        examples = self.examples.setdefault(reason, [])
-        if len(examples) < _EXAMPLES_PER_REASON:
-            examples.append(where)
-
-    @property
-    def total(self) -> int:
-        """Pairs left out, for whatever reason."""
-        return sum(self.counts.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """The same as plain values, for run.json and `--json`."""
-        reasons = {reason: {"count": n, "examples": self.examples[reason]} for reason, n in self.counts.items()}
-        return {"total": self.total, "reasons": reasons}
-
-    def render(self) -> str:
-        """A line for each reason, the most frequent first; empty when nothing was left out."""
-        lines = []
-        for reason, count in sorted(self.counts.items(), key=lambda item: -item[1]):
-            more = ", …" if count > len(self.examples[reason]) else ""
-            lines.append(f"{count:,} × {reason}: {', '.join(self.examples[reason])}{more}")
-        return "\n".join(lines)
 
 
 class UnequalLengthError(InputError):
@@ -84,7 +37,7 @@ class UnequalLengthError(InputError):
 
 def read_pairs(
     paths: Sequence[str | Path], rejections: Rejections, *, languages: Languages | None = None
-) -> Iterator[Pair]:
+) -> Iterator[Example]:
     """The usable pairs of two aligned text files, or of one TSV, CSV, JSONL or TMX file, in their order.
 
     Files may be compressed (.gz, .xz, .zst); `-` is standard input. `languages` chooses two languages of a file that
@@ -103,7 +56,7 @@ def read_pairs(
             rejections.add(target.reason, f"{target_name}:{number}")
         else:
             any_accepted = True
-            yield Pair(source, target, f"{source_name}:{number}")
+            yield Example((source, target), f"{source_name}:{number}")
     if not any_accepted:
         raise _no_pairs(paths, rejections if rejections.total > rejected_before else None)
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jumok.data.corpus import Kind
+from jumok.data.examples import Example, Rejections
 from jumok.data.reading.lines import EMPTY, Damage, byte_lines, display_name, text_of
-from jumok.data.reading.pairs import Rejections
-from jumok.data.split import Example
 from jumok.errors import InputError
 
 LONG_ENOUGH = 1_000  # characters
@@ -27,9 +25,6 @@ def read_passages(paths: Sequence[str | Path], rejections: Rejections) -> Iterat
             yield example
     if not found:
         raise InputError(f"{', '.join(map(display_name, paths))}: there is no text in it.\n{rejections.render()}")
-
-
-PASSAGES = Kind(name="passages", columns=("text",), read=read_passages, files="text files")
 
 
 def _passages(path: str | Path, rejections: Rejections) -> Iterator[Example]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jumok.data.checking.check import check_pairs
-from jumok.data.parallel import PAIRS, pairs_in
-from jumok.data.reading.pairs import Rejections
+from jumok.data.examples import Rejections
+from jumok.data.kinds import PAIRS, pairs_in
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def test_the_languages_asked_for_are_read(table: Path) -> None:
     assert (kind.name, kind.columns, kind.longest) == (PAIRS.name, PAIRS.columns, PAIRS.longest)
     rejections = Rejections()
     examples = list(kind.read([table], rejections))
-    assert [example.texts for example in examples] == [("하나", "one"), ("셋", "three")]
+    assert [example.inputs for example in examples] == [("하나", "one"), ("셋", "three")]
     assert rejections.examples == {"empty side": [f"{table}:3"]}
-    assert next(PAIRS.read([table], Rejections())).texts == ("eins", "one")
+    assert next(PAIRS.read([table], Rejections())).inputs == ("eins", "one")
 
 
 def test_the_check_reads_the_same_languages(table: Path) -> None:
@@ -43,4 +43,4 @@ def test_of_two_text_files_the_languages_are_known_without_being_looked_for(tmp_
     for name in ("a.en", "a.ko"):
         (tmp_path / name).write_text("one\n", encoding="utf-8")
     [example] = pairs_in(("en", "ko")).read([tmp_path / "a.en", tmp_path / "a.ko"], Rejections())
-    assert example.texts == ("one", "one")
+    assert example.inputs == ("one", "one")

@@ -1,0 +1,92 @@
+"""Examples: what a model is trained and validated on, how they are encoded, and which of them cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeAlias
+
+_PLACES_PER_REASON = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training or validation example."""
+
+    inputs: tuple[Any, ...]  # one for each column of its kind: a text, a source and its translation, …
+    where: str  # file:line
+    label: str = ""
+
+
+class InputEncoder(Protocol):
+    """Turns inputs into sequences of ids. `Tokenizer` is the one for texts."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, origin: str) -> Self:
+        """Read what `to_bytes` wrote; `origin` names the file in errors. Raises BundleError if it is damaged."""
+
+    def to_bytes(self) -> bytes:
+        """The encoder as the content of a file."""
+
+    @property
+    def size(self) -> int:
+        """Number of ids: every id is below it."""
+
+    def encode(self, inputs: Sequence[Any], /) -> list[list[int]]:
+        """The ids of each input, without `<s>` and `</s>`."""
+
+
+@dataclass(slots=True)
+class Rejections:
+    """How many examples cannot be used, by reason, and where the first of each are; `log` is called for every one."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
+
+    def add(self, reason: str, where: str) -> None:
+        """Count one example that is left out."""
+        if self.log is not None:
+            self.log(reason, where)
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _PLACES_PER_REASON:
+            examples.append(where)
+
+    @property
+    def total(self) -> int:
+        """Number of examples left out, for any reason."""
+        return sum(self.counts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts and first places as plain values."""
+        reasons = {reason: {"count": n, "examples": self.examples[reason]} for reason, n in self.counts.items()}
+        return {"total": self.total, "reasons": reasons}
+
+    def render(self) -> str:
+        """One line for each reason, the most frequent first; empty if nothing was left out."""
+        lines = []
+        for reason, count in sorted(self.counts.items(), key=lambda item: -item[1]):
+            more = ", …" if count > len(self.examples[reason]) else ""
+            lines.append(f"{count:,} × {reason}: {', '.join(self.examples[reason])}{more}")
+        return "\n".join(lines)
+
+
+ExampleReader: TypeAlias = Callable[[Sequence[str | Path], Rejections], Iterator[Example]]
+EncoderLearner: TypeAlias = Callable[[Callable[[], Iterator[Example]], int | None, int], tuple[InputEncoder, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleKind:
+    """What the examples of a task are, how they are read, and how their encoder is made."""
+
+    name: str  # of the examples, in messages: "pairs"
+    columns: tuple[str, ...]  # names of the inputs of an example
+    files: str  # what may be given, in messages
+    read: ExampleReader  # files → examples; unusable ones are added to the rejections
+    learn_encoder: EncoderLearner  # training examples (each call reads them anew), size if given, seed → encoder, why
+    encoder: str = "tokenizer"  # key of `jumok.tasks.ENCODERS`
+    longest: int | None = None  # most ids of an input; examples with a longer one are left out
+    labelled: bool = False
+    variant: tuple[str, ...] = ()  # further choices that decide what is read, such as two languages of several

@@ -1,0 +1,74 @@
+"""The kinds of examples that the built-in tasks learn from: sentence pairs, labelled texts, passages of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from jumok.data.examples import Example, ExampleKind, Rejections
+from jumok.data.reading.labelled import read_labelled
+from jumok.data.reading.languages import Languages
+from jumok.data.reading.pairs import read_pairs
+from jumok.data.reading.passages import read_passages
+from jumok.tokenizer import Tokenizer, choose_size, measure_texts
+
+LONGEST = 512  # tokens on either side of a sentence pair
+LARGEST_VOCABULARY = 4000  # of a classifier, unless a size is given: n-grams of tokens tell more than rare tokens
+
+
+def learn_tokenizer(
+    examples: Callable[[], Iterator[Example]], size: int | None, seed: int, *, largest: int | None = None
+) -> tuple[Tokenizer, str]:
+    """Train a subword tokenizer on the texts of the examples; returns it with the reason for its size.
+
+    Without a `size`, it is chosen by the amount of text, and is at most `largest`.
+    """
+    chosen, reason = (size, f"{size:,} asked for") if size else choose_size(measure_texts(_texts(examples)))
+    if size is None and largest is not None and chosen > largest:
+        chosen, reason = largest, f"{largest:,} tokens, enough for a classifier"
+    tokenizer = Tokenizer.train(_texts(examples), chosen, seed=seed)
+    if tokenizer.size < chosen:
+        reason += "; the texts contain no more"
+    return tokenizer, reason
+
+
+def _texts(examples: Callable[[], Iterator[Example]]) -> Iterator[str]:
+    for example in examples():
+        yield from example.inputs
+
+
+def _read_pairs(
+    paths: Sequence[str | Path], rejections: Rejections, languages: Languages | None = None
+) -> Iterator[Example]:
+    # Two text files hold one language each: there is nothing to choose.
+    return read_pairs(paths, rejections, languages=languages if len(paths) == 1 else None)
+
+
+PAIRS = ExampleKind(
+    name="pairs",
+    columns=("source", "target"),
+    files="two aligned text files, or one TSV, CSV, JSONL or TMX file",
+    read=_read_pairs,
+    learn_encoder=learn_tokenizer,
+    longest=LONGEST,
+)
+TEXTS_WITH_LABELS = ExampleKind(
+    name="texts",
+    columns=("text",),
+    files="TSV, CSV or JSONL files with a label and a text in each line, or a directory with one directory a class",
+    read=read_labelled,
+    learn_encoder=partial(learn_tokenizer, largest=LARGEST_VOCABULARY),
+    labelled=True,
+)
+PASSAGES = ExampleKind(
+    name="passages", columns=("text",), files="text files", read=read_passages, learn_encoder=learn_tokenizer
+)
+
+
+def pairs_in(languages: Languages | None) -> ExampleKind:
+    """Sentence pairs in two languages, of files that name theirs; None: of files with two languages, in their order."""
+    if languages is None:
+        return PAIRS
+    return replace(PAIRS, read=partial(_read_pairs, languages=languages), variant=languages)
