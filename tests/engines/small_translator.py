@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from jumok.model.config import ModelConfig
+from jumok.model.config.translator import TranslatorConfig
 from jumok.model.translator import Translator
 from jumok.tokenizer import BOS, EOS, PAD, Tokenizer
 
@@ -29,9 +29,9 @@ def make_pair(rng: Random) -> tuple[str, str]:
     return f"{' '.join(chosen)} .", f"{' '.join(LEXICON[word] for word in chosen)} ."
 
 
-def small_config(vocabulary: int, **changes: object) -> ModelConfig:
+def small_config(vocabulary: int, **changes: object) -> TranslatorConfig:
     sizes = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "heads": 4, "d_ff": 64, "dropout": 0.0}
-    return ModelConfig.from_dict({"vocabulary": vocabulary, "norm": "pre", **sizes, **changes})
+    return TranslatorConfig.from_dict({"vocabulary": vocabulary, "norm": "pre", **sizes, **changes})
 
 
 def translation_loss(model: Translator, tokenizer: Tokenizer, batch: list[tuple[str, str]]) -> torch.Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from jumok.model.attention import Attend
 from jumok.model.classifier import Classifier
-from jumok.model.config import ModelConfig
+from jumok.model.config import ModelConfig, config_from_dict
 from jumok.model.language_model import LanguageModel
 from jumok.model.translator import Translator
 
@@ -41,7 +41,7 @@ def build() -> Callable[..., Any]:
             "heads": 3,
             "d_ff": 20,
         }
-        return TASKS[task](ModelConfig(**(settings | changes))).eval()
+        return TASKS[task](config_from_dict(settings | changes)).eval()
 
     return build
 

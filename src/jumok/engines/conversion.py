@@ -21,7 +21,8 @@ import numpy.typing as npt
 from jumok.bundle import Bundle, load_bundle
 from jumok.errors import BundleError, ConfigError, require_choice
 from jumok.files import REAL_FILES, format_json, remove, set_aside, write_directory_durably
-from jumok.model.config import ModelConfig
+from jumok.model.config import ModelConfig, config_from_dict
+from jumok.tasks import resolve, task_named
 from jumok.tokenizer import BOS, PAD, UNK, Tokenizer
 
 DIRECTORY, CERTIFICATE, SHORTLIST = "ctranslate2", "certificate.json", "vmap.txt"
@@ -40,7 +41,7 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     adds there are written too.
     """
     require_choice("quantization", quantization, QUANTIZATIONS)
-    config = ModelConfig.from_dict(bundle.config)
+    config = config_from_dict(bundle.config)
     require_exportable(config)
     final = bundle.path / DIRECTORY
     with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
@@ -71,8 +72,10 @@ def require_exportable(config: ModelConfig) -> None:
 
 
 def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target: Path, quantization: str) -> None:
-    make = {"translator": _translator, "language_model": _language_model, "classifier": _encoder}[config.task]
-    spec = make(config, weights, tokenizer.pieces(range(tokenizer.size)))
+    reference = task_named(config.task).conversion
+    if reference is None:
+        raise ConfigError(f"A {task_named(config.task).title} cannot be exported to CTranslate2.")
+    spec = resolve(reference)(config, weights, tokenizer.pieces(range(tokenizer.size)))
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
@@ -81,68 +84,31 @@ def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target
     spec.save(str(target))
 
 
-def _translator(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
-    from ctranslate2.specs import transformer_spec
-
-    spec = transformer_spec.TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        alignment_layer=max(0, config.decoder_layers - 2),
-        alignment_heads=config.heads,
-        **_choices(config),
-    )
-    _fill_encoder(spec.encoder, config, weights)
-    _fill_decoder(spec.decoder, config, weights)
-    spec.register_source_vocabulary(pieces)
-    spec.register_target_vocabulary(pieces)
-    spec.config.add_source_eos = True
-    return spec
-
-
-def _language_model(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
-    from ctranslate2.specs import transformer_spec
-
-    spec = transformer_spec.TransformerDecoderModelSpec.from_config(
-        config.decoder_layers, config.heads, **_choices(config)
-    )
-    _fill_decoder(spec.decoder, config, weights)
-    spec.register_vocabulary(pieces)
-    return spec
-
-
-def _encoder(config: ModelConfig, weights: Weights, pieces: list[str]) -> Any:
-    """Of a classifier; what comes after it CTranslate2 does not know."""
-    from ctranslate2.specs import transformer_spec
-
-    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **_choices(config))
-    _fill_encoder(encoder, config, weights)
-    spec = transformer_spec.TransformerEncoderModelSpec(encoder)
-    spec.register_vocabulary(pieces)
-    return spec
-
-
-def _choices(config: ModelConfig) -> dict[str, Any]:
+def layer_options(config: ModelConfig) -> dict[str, Any]:
+    """Keyword arguments that all CTranslate2 specifications take."""
     from ctranslate2.specs import common_spec
 
     activations = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}
     return {"pre_norm": config.norm == "pre", "activation": activations[config.activation]}
 
 
-def _fill_encoder(spec: Any, config: ModelConfig, weights: Weights) -> None:
+def fill_encoder(spec: Any, config: ModelConfig, weights: Weights) -> None:
+    """Write the embedding and all encoder layers into a CTranslate2 specification."""
     spec.embeddings[0].weight = weights["embed.tokens.weight"]
     _fill_stack(spec, config, weights, "encoder")
     for number, layer in enumerate(spec.layer):
         _encoder_layer(layer, weights, f"encoder.layers.{number}")
 
 
-def _fill_decoder(spec: Any, config: ModelConfig, weights: Weights) -> None:
+def fill_decoder(spec: Any, config: ModelConfig, weights: Weights, *, cross: bool) -> None:
+    """Write the embedding and all decoder layers into a CTranslate2 specification; `cross`: with cross-attention."""
     embedding = weights["embed.tokens.weight"]
     spec.embeddings.weight = embedding
     spec.projection.weight = embedding
     spec.projection.bias = _never_written(len(embedding))
     _fill_stack(spec, config, weights, "decoder")
     for number, layer in enumerate(spec.layer):
-        _decoder_layer(layer, weights, f"decoder.layers.{number}", cross=config.encoder_layers > 0)
+        _decoder_layer(layer, weights, f"decoder.layers.{number}", cross=cross)
 
 
 def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, name: str) -> None:

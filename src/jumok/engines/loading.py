@@ -12,7 +12,7 @@ from jumok.engines.engine import Matrix, TokenEngine
 from jumok.engines.language_model.text import LanguageEngine, TextGenerator
 from jumok.engines.translator.text import TextTranslator
 from jumok.errors import BundleError, ConfigError, MissingExtraError, did_you_mean
-from jumok.model.config import ModelConfig
+from jumok.model.config import config_from_dict
 from jumok.tokenizer import Tokenizer
 
 ENGINES = ("torch", "ctranslate2")
@@ -132,7 +132,7 @@ def _token_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str, *, fast: bo
     from jumok.engines.conversion import longest_text
     from jumok.engines.translator.ctranslate2 import Ctranslate2Engine, fast_patience
 
-    longest, patience = longest_text(ModelConfig.from_dict(bundle.config)), fast_patience(directory) if fast else None
+    longest, patience = longest_text(config_from_dict(bundle.config)), fast_patience(directory) if fast else None
     return Ctranslate2Engine(directory, tokenizer, lambda: _torch_engine(bundle), longest=longest, fast=patience)
 
 
@@ -176,7 +176,7 @@ def _language_engine(bundle: Bundle, tokenizer: Tokenizer, engine: str) -> Langu
     from jumok.engines.conversion import longest_text
     from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
 
-    longest = longest_text(ModelConfig.from_dict(bundle.config))
+    longest = longest_text(config_from_dict(bundle.config))
     return Ctranslate2LanguageModel(directory, tokenizer, lambda: _torch_language_engine(bundle), longest=longest)
 
 

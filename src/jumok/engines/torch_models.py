@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from jumok.bundle import CONFIG, WEIGHTS, Bundle
 from jumok.errors import BundleError, ConfigError
-from jumok.model.config import ModelConfig
+from jumok.model.config import ModelConfig, config_from_dict
 from jumok.tokenizer import BOS, PAD, UNK
 
 NEVER_WRITTEN = [PAD, UNK, BOS]  # bytes spell whatever has no piece
@@ -29,7 +29,7 @@ def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
     """The model of a bundle, ready to be used and not to be trained."""
     weights = bundle.weights()
     try:
-        config = ModelConfig.from_dict(bundle.config)
+        config = config_from_dict(bundle.config)
         with torch.device("meta"):  # shapes without memory: a config can ask for more than there is
             outline = kind(config)
     except ConfigError as error:
@@ -46,8 +46,7 @@ def undisturbed(model: Any, longest: int) -> Iterator[None]:
     """Evaluation and no gradients, for at most `longest` tokens beside `<s>` or `</s>`; then the model is as it was."""
     with torch.no_grad():
         # The table of positions grows here, if it must: what is made inside inference mode can never be trained.
-        width, window = model.config.d_model, model.config.window - 1 if model.config.window else longest
-        model.embed.positions(torch.zeros(1, 1, width, device=device_of(model)), min(longest, window))
+        model.embed.positions(torch.zeros(1, 1, model.config.d_model, device=device_of(model)), longest)
     learning = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -26,7 +26,9 @@ def sentence_vectors(model: Translator | Classifier, texts: Ids) -> npt.NDArray[
     parts = [(owner, part) for owner, ids in enumerate(texts) for part in _parts(model, ids)]
     lengths = [len(part) + 1 for _, part in parts]
     result = np.zeros((len(texts), model.config.d_model), np.float32)
-    with undisturbed(model, max(lengths, default=1) - 1):
+    longest = max(lengths, default=1)
+    longest = model.attended(longest) if isinstance(model, Classifier) else longest
+    with undisturbed(model, longest - 1):
         for batch in sorted_batches(lengths, BATCH_TOKENS):
             rows = padded([[*parts[i][1], EOS] for i in batch], device_of(model))
             states = model.encode(rows) if isinstance(model, Classifier) else model.encode(rows).states

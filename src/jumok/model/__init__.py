@@ -13,10 +13,10 @@
     Outputs (shifted right)       not here: data/batch.py
     the whole figure              translator.py     and its halves: classifier.py (left), language_model.py (right)
 
-Beside the figure: config.py (sizes and presets), dropout.py (dropout that does not wait for random numbers), cache.py
-(keys and values kept between decoding steps), ngrams.py (scores of short runs beside a classifier's encoder) and
-summary.py (a model as a table).
+Beside the figure: config/ (sizes and presets, a file a task), dropout.py (dropout that does not wait for random
+numbers), cache.py (keys and values kept between decoding steps), ngrams.py (n-gram scores beside a classifier's
+encoder) and summary.py (how many parameters a model has).
 
 This package knows nothing of words, losses, optimizers or files. Import from its files; importing the
-package itself, or config.py, does not import torch.
+package itself, or config/, does not import torch.
 """

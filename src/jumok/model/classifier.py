@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError, require_choice
-from jumok.model.config import ModelConfig
+from jumok.errors import require_choice
+from jumok.model.config.base import ModelConfig, require_config
+from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.masks import none_if_open, padding_mask
 from jumok.model.ngrams import NgramScores
 from jumok.model.stacks import Encoder
@@ -30,13 +31,11 @@ class Classifier(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        if config.task != "classifier":
-            raise ConfigError(f"A Classifier needs a config with task=classifier, not task={config.task}.")
-        self.config = config
+        self.config = config = require_config(config, ClassifierConfig)
         self.embed = make_embedder(config)
         self.encoder = Encoder(config.encoder_layers, **stack_options(config))
         self.head = nn.Linear(config.d_model, config.classes)
-        self.ngrams = nn.ModuleList(NgramScores(config, unit) for unit in config.units_of_runs)
+        self.ngrams = nn.ModuleList(NgramScores(config, unit) for unit in config.ngram_units)
         # How much the encoder has to say beside the scores of runs: known only after some of its learning.
         self.encoder_share = nn.Parameter(torch.ones(()), requires_grad=False) if config.ngrams else None
 
@@ -50,6 +49,10 @@ class Classifier(nn.Module):
         parts = nn.functional.pad(text, (0, -length % window)).view(-1, window)
         states = self.encoder(self.embed(parts), none_if_open(padding_mask(parts)))
         return states.view(batch, -1, states.shape[-1])[:, :length]
+
+    def attended(self, length: int) -> int:
+        """How many tokens of a text of that length attend to each other."""
+        return min(length, self.config.window or length)
 
     def pooled(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B D"]:
         """One vector for the whole text."""

@@ -3,9 +3,9 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError
 from jumok.model.cache import DecoderCache
-from jumok.model.config import ModelConfig
+from jumok.model.config.base import ModelConfig, require_config
+from jumok.model.config.language_model import LanguageModelConfig
 from jumok.model.stacks import Decoder
 from jumok.model.summary import count_parameters
 from jumok.model.translator import make_embedder, run_decoder, stack_options
@@ -16,9 +16,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        if config.task != "language_model":
-            raise ConfigError(f"A LanguageModel needs a config with task=language_model, not task={config.task}.")
-        self.config = config
+        self.config = config = require_config(config, LanguageModelConfig)
         self.embed = make_embedder(config)
         self.decoder = Decoder(config.decoder_layers, cross=False, **stack_options(config))
 

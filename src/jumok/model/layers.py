@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from jumok.errors import require_at_least, require_choice
 from jumok.model.attention import MultiHeadAttention
 from jumok.model.cache import KeyValues
-from jumok.model.config import ACTIVATIONS, NORMS
+from jumok.model.config.base import ACTIVATIONS, NORMS
 from jumok.model.dropout import Dropout
 
 LAYER_NORM_EPSILON = 1e-6

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from jumok.model.config import ModelConfig
+from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.ngram_runs import LONGEST_RUN, RunScores
 
 LONGEST_PIECE = 16  # characters of a token
@@ -22,7 +22,7 @@ class NgramScores(nn.Module):
     (`recipes/ngram_fit.py` fits them.)
     """
 
-    def __init__(self, config: ModelConfig, unit: str) -> None:
+    def __init__(self, config: ClassifierConfig, unit: str) -> None:
         super().__init__()
         self.longest = LONGEST_RUN[unit]
         self.scores = nn.Parameter(torch.zeros(config.ngrams, config.classes), requires_grad=False)

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jumok.errors import ConfigError, ShapeError, require_at_least, require_choice
-from jumok.model.config import POSITIONS
+from jumok.model.config.base import POSITIONS
 
 
 def sinusoids(length: int, d_model: int, start: int = 0) -> Float[Tensor, "T D"]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from jumok.errors import ShapeError, require_at_least, require_choice
 from jumok.model.cache import DecoderCache
-from jumok.model.config import NORMS
+from jumok.model.config.base import NORMS
 from jumok.model.layers import LAYER_NORM_EPSILON, DecoderLayer, EncoderLayer
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from jumok.errors import ConfigError, ShapeError
+from jumok.errors import ShapeError
 from jumok.model.cache import DecoderCache
-from jumok.model.config import ModelConfig
+from jumok.model.config.base import ModelConfig, require_config
+from jumok.model.config.translator import TranslatorConfig
 from jumok.model.embeddings import Embedder
 from jumok.model.masks import PAD, look_ahead_mask, none_if_open, padding_mask
 from jumok.model.stacks import Decoder, Encoder
@@ -31,9 +32,7 @@ class Translator(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        if config.task != "translator":
-            raise ConfigError(f"A Translator needs a config with task=translator, not task={config.task}.")
-        self.config = config
+        self.config = config = require_config(config, TranslatorConfig)
         self.embed = make_embedder(config)
         self.encoder = Encoder(config.encoder_layers, **stack_options(config))
         self.decoder = Decoder(config.decoder_layers, **stack_options(config))

@@ -33,7 +33,7 @@ from jumok.engines.translator.shortlist import learn_lexicon
 from jumok.engines.translator.torch import TorchEngine
 from jumok.errors import BundleError, ConfigError
 from jumok.metrics.translation import corpus_scores, pair_scores, total_score
-from jumok.model.config import ModelConfig
+from jumok.model.config import config_from_dict
 from jumok.tokenizer import Tokenizer
 from jumok.training.records import MODEL, STORE, read_run
 
@@ -136,7 +136,7 @@ def _certify_translator(bundle: Bundle, directory: Path, quantization: str, prob
 
 def _engine(bundle: Bundle, directory: Path, *, fast: float | None = None) -> Ctranslate2Engine:
     tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
-    longest = longest_text(ModelConfig.from_dict(bundle.config))
+    longest = longest_text(config_from_dict(bundle.config))
     return Ctranslate2Engine(directory, tokenizer, lambda: TorchEngine.from_bundle(bundle), longest=longest, fast=fast)
 
 

@@ -16,7 +16,7 @@ from jumok.engines.conversion import DIRECTORY
 from jumok.engines.loading import load, load_classifier, load_encoder
 from jumok.errors import BundleError
 from jumok.model.classifier import Classifier
-from jumok.model.config import ModelConfig
+from jumok.model.config import config_from_dict
 from jumok.recipes.export import export_ctranslate2
 from jumok.recipes.ngram_fit import spelling_of
 from jumok.tokenizer import Tokenizer
@@ -45,7 +45,7 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
     torch.manual_seed(3)
     sizes = {"vocabulary": tokenizer.size, "d_model": 32, "heads": 4, "d_ff": 48, "dropout": 0.0, "classes": 3}
     layers = {"task": "classifier", "encoder_layers": 2, "decoder_layers": 0}
-    model = Classifier(ModelConfig(**{**sizes, **layers, **changes}))
+    model = Classifier(config_from_dict({**sizes, **layers, **changes}))
     for part in model.ngrams:
         torch.nn.init.normal_(part.get_parameter("scores"))
         torch.nn.init.uniform_(part.get_parameter("loudness"))

@@ -20,7 +20,7 @@ from jumok.engines.language_model.text import GenerationOptions
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.loading import load, load_generator
 from jumok.errors import BundleError
-from jumok.model.config import ModelConfig
+from jumok.model.config import config_from_dict
 from jumok.model.language_model import LanguageModel
 from jumok.recipes.export import export_ctranslate2
 from jumok.tokenizer import Tokenizer
@@ -46,7 +46,7 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
     torch.manual_seed(3)
     sizes = {"vocabulary": tokenizer.size, "d_model": 32, "heads": 4, "d_ff": 48, "dropout": 0.0}
     layers = {"task": "language_model", "encoder_layers": 0, "decoder_layers": 2}
-    model = LanguageModel(ModelConfig(**{**sizes, **layers, **changes}))
+    model = LanguageModel(config_from_dict({**sizes, **layers, **changes}))
     weights = {name: (weight * 2).numpy() for name, weight in model.state_dict().items()}
     config = model.config.to_dict()
     save_bundle(directory / "model", config=config, weights=weights, tokenizer=tokenizer.to_bytes(), card={})

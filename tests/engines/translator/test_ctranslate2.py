@@ -22,7 +22,7 @@ from jumok.engines.loading import load_translator
 from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Engine, exported_model, fast_patience
 from jumok.engines.translator.torch import TorchEngine
 from jumok.errors import BundleError, ConfigError
-from jumok.model.config import ModelConfig
+from jumok.model.config import config_from_dict
 from jumok.model.translator import Translator
 from jumok.recipes.export import MOST_BLEU_LOST_BY_SHORTLIST, export_ctranslate2
 from jumok.tokenizer import Tokenizer
@@ -48,7 +48,7 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
     """A model with weights drawn at random, larger than at the start so that its outputs vary."""
     torch.manual_seed(3)
     sizes = {"vocabulary": tokenizer.size, "d_model": 32, "heads": 4, "d_ff": 48, "dropout": 0.0}
-    model = Translator(ModelConfig(**{**sizes, "encoder_layers": 2, "decoder_layers": 2, **changes}))
+    model = Translator(config_from_dict({**sizes, "encoder_layers": 2, "decoder_layers": 2, **changes}))
     weights = {name: (weight * 2).numpy() for name, weight in model.state_dict().items()}
     config = model.config.to_dict()
     save_bundle(directory / "model", config=config, weights=weights, tokenizer=tokenizer.to_bytes(), card={})

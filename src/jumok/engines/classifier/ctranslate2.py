@@ -19,7 +19,7 @@ from jumok.engines.classifier.text import ClassifierEngine, Ids
 from jumok.engines.conversion import longest_text
 from jumok.engines.engine import sorted_batches, to_unit_length
 from jumok.metrics.classification import Scores
-from jumok.model.config import ModelConfig
+from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.ngram_runs import LONGEST_RUN, RunScores
 from jumok.tokenizer import EOS, PAD
 
@@ -35,7 +35,7 @@ class Ctranslate2Classifier:
     def __init__(self, directory: Path, bundle: Bundle, fallback: Callable[[], ClassifierEngine]) -> None:
         import ctranslate2
 
-        self._config = ModelConfig.from_dict(bundle.config)
+        self._config = ClassifierConfig.from_dict(bundle.config)
         weights = bundle.weights()
         self._head, self._bias = weights["head.weight"], weights["head.bias"]
         self._ngrams = _run_scores(self._config, weights)
@@ -135,7 +135,7 @@ class Ctranslate2Classifier:
         return self._fallback
 
 
-def _run_scores(config: ModelConfig, weights: dict[str, Reals]) -> list[RunScores]:
+def _run_scores(config: ClassifierConfig, weights: dict[str, Reals]) -> list[RunScores]:
     return [
         RunScores(
             weights[f"ngrams.{number}.scores"],
@@ -143,7 +143,7 @@ def _run_scores(config: ModelConfig, weights: dict[str, Reals]) -> list[RunScore
             LONGEST_RUN[unit],
             weights.get(f"ngrams.{number}.spelling"),
         )
-        for number, unit in enumerate(config.units_of_runs)
+        for number, unit in enumerate(config.ngram_units)
     ]
 
 

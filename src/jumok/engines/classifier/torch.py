@@ -33,7 +33,7 @@ def class_scores(model: Classifier, texts: Ids, part: nn.Module | Callable[[Tens
     score = part or model
     result = np.zeros((len(texts), model.config.classes), np.float32)
     lengths = [len(text) + 1 for text in texts]
-    with undisturbed(model, max(map(len, texts), default=0)):
+    with undisturbed(model, model.attended(max(lengths, default=1)) - 1):
         for batch in sorted_batches(lengths, BATCH_TOKENS):
             result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
     return result
@@ -75,7 +75,7 @@ class TorchClassifier:
             seen.append(vectors.detach().requires_grad_())
             return seen[0]
 
-        with undisturbed(self.model, len(text)):
+        with undisturbed(self.model, self.model.attended(row.shape[1]) - 1):
             pass  # the table of positions is long enough now
         hook = self.model.embed.register_forward_hook(remember)
         try:
