@@ -26,7 +26,7 @@ from training_speed import watch_memory
 
 from jumok.model.config import preset
 from jumok.model.translator import Translator
-from jumok.training.memory import keep_freed_memory
+from jumok.system import keep_freed_memory
 from jumok.training.objective import smoothed_cross_entropy
 
 PAGE = Path(__file__).with_suffix(".md")

@@ -17,7 +17,7 @@ from turns import in_turns
 from jumok.model.config import preset
 from jumok.model.dropout import Dropout
 from jumok.model.translator import Translator
-from jumok.training.memory import keep_freed_memory
+from jumok.system import keep_freed_memory
 
 TOKENS, ROUNDS, VOCABULARY = 4096, 9, 8000
 

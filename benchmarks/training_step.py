@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from jumok.model.config import ModelConfig, preset
 from jumok.model.positions import sinusoids
 from jumok.model.translator import Translator
-from jumok.training.memory import keep_freed_memory
+from jumok.system import keep_freed_memory
 from jumok.training.objective import smoothed_cross_entropy
 
 VOCABULARY, SENTENCES, LENGTH = 8_000, 256, 16

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.seeds import bit_stream, derive_seed, generator
+from jumok.seeds import bit_stream, derive_seed
 
 arguments = st.tuples(st.integers(), st.text(), st.lists(st.integers()).map(tuple))
 
@@ -26,6 +26,6 @@ def test_numbers_are_not_run_together() -> None:
 
 
 def test_generators_of_two_purposes_do_not_share_numbers() -> None:
-    first, again, other = (generator(5, purpose, 1).random(100) for purpose in ("dropout", "dropout", "batches"))
+    first, again, other = (bit_stream(5, purpose, 1).random_raw(100) for purpose in ("dropout", "dropout", "batches"))
     assert (first == again).all()
     assert not (first == other).any()

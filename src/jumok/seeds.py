@@ -22,8 +22,3 @@ def derive_seed(seed: int, purpose: str, *numbers: int) -> int:
 def bit_stream(seed: int, purpose: str, *numbers: int) -> np.random.Philox:
     """Raw random bits (`.random_raw(n)`): the same in every NumPy version, as its distributions are not."""
     return np.random.Philox(key=derive_seed(seed, purpose, *numbers))
-
-
-def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
-    """A NumPy generator of its own for one purpose; see `derive_seed`."""
-    return np.random.Generator(bit_stream(seed, purpose, *numbers))

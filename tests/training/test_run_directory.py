@@ -169,7 +169,7 @@ def test_a_disk_too_full_for_the_lock_is_called_full(tmp_path: Path, monkeypatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "pwrite", full)
+        patched.setattr(os, "write", full)
         with pytest.raises(WriteError, match=r"\.lock: cannot be written \(No space left on device\).*Free some space"):
             open_run(tmp_path)
     open_run(tmp_path).close()  # the refused one holds no lock

@@ -1,4 +1,4 @@
-"""Several processes on one machine for one training: this one is the first, and starts the others."""
+"""`--processes N`: this process is rank 0 and starts the others on the same machine."""
 
 from __future__ import annotations
 
@@ -12,82 +12,100 @@ from contextlib import contextmanager
 
 from jumok.cli.options import say
 from jumok.errors import ConfigError, TrainingError
+from jumok.system import usable_cores
 
-GRACE = 30.0  # seconds for the others to end after this one
-LOOK_EVERY, MAY_NOTICE = 0.5, 5.0  # seconds: between two looks at the others; to notice by itself that one has ended
-LEADER = "JUMOK_LEADER"  # the process that has started this one
+EXIT_SECONDS = 30.0  # for the other ranks to end after this one
+POLL_SECONDS, NOTICE_SECONDS = 0.5, 5.0  # between two looks at the others; for PyTorch to notice that one has ended
+STARTED_BY_RANK_0 = "JUMOK_STARTED_BY_RANK_0"
 
 
 def is_follower() -> bool:
-    """Whether this process is one of several and not the first: it says nothing."""
+    """Return whether this process is one of several and not rank 0: it prints nothing."""
     return int(os.environ.get("RANK", "0")) > 0 and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 @contextmanager
 def processes_started(count: int) -> Iterator[None]:
-    """The same command again in `count` - 1 processes, each with its share of the cores; ended when this one leaves."""
+    """Run the same command in `count` - 1 further processes, which share the cores and end when this one does."""
     if count < 1:
         raise ConfigError(f"--processes={count} must be at least 1.")
-    if LEADER in os.environ:
-        with _ending_if(lambda: os.getppid() != int(os.environ[LEADER])):
+    if STARTED_BY_RANK_0 in os.environ:
+        with _exiting_if(_standard_input_ended()):
             yield
         return
     if count == 1 or "RANK" in os.environ:  # torchrun has started this one
         yield
         return
-    threads = max(1, len(os.sched_getaffinity(0)) // count)
-    world = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
     before = dict(os.environ)
-    os.environ |= {**world, "RANK": "0", "OMP_NUM_THREADS": str(threads)}
+    os.environ |= {**group, "RANK": "0", "OMP_NUM_THREADS": str(max(1, usable_cores() // count))}
     followers = [_start(rank) for rank in range(1, count)]
     try:
-        with _ending_if(lambda: any(follower.poll() for follower in followers) and not _has_joined()):
+        with _exiting_if(lambda: any(follower.poll() for follower in followers) and not _has_joined()):
             yield
     finally:
         for follower in followers:
-            _end(follower)
+            _wait_or_kill(follower)
         os.environ.clear()
         os.environ |= before
 
 
 @contextmanager
-def _ending_if(one_is_missing: Callable[[], bool]) -> Iterator[None]:
-    """Ends this process if another is missing and nothing else notices: while PyTorch waits, no signal is handled."""
+def _exiting_if(another_ended: Callable[[], bool]) -> Iterator[None]:
+    """Exit if another process has ended and PyTorch does not notice. While it waits, no signal is handled."""
     left = threading.Event()
 
-    def watch() -> None:
-        while not left.wait(LOOK_EVERY):
-            if one_is_missing():
-                if not left.wait(MAY_NOTICE):
+    def poll() -> None:
+        while not left.wait(POLL_SECONDS):
+            if another_ended():
+                if not left.wait(NOTICE_SECONDS):
                     say("jumok: Another process of this training has ended. Start it again with the same command.")
-                    os._exit(TrainingError.exit_code)  # at once: what is on disk is whole at every moment
+                    os._exit(TrainingError.exit_code)  # safe: the files are complete at every moment
                 return
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=poll, daemon=True).start()
     try:
         yield
     finally:
         left.set()
 
 
+def _standard_input_ended() -> Callable[[], bool]:
+    """Return a function that says whether rank 0 has ended: the system then closes its end of this process' stdin.
+
+    The parent's process id would not tell on Windows: it stays the same.
+    """
+    ended = threading.Event()
+
+    def read() -> None:
+        os.read(0, 1)
+        ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    return ended.is_set
+
+
 def _has_joined() -> bool:
-    """Whether all have met: from then on PyTorch notices when one ends. Importing it may still be under way."""
+    """Return whether all processes have joined: from then on PyTorch notices when one ends."""
+    # Importing PyTorch may still be under way in another thread.
     joined: bool = getattr(sys.modules.get("torch.distributed"), "is_initialized", bool)()
     return joined
 
 
 def _start(rank: int) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "RANK": str(rank), LEADER: str(os.getpid())}
+    environment = {**os.environ, "RANK": str(rank), STARTED_BY_RANK_0: "1"}
     command = [sys.executable, "-m", "jumok", *sys.argv[1:]]
-    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 
 
-def _end(follower: subprocess.Popen[bytes]) -> None:
+def _wait_or_kill(follower: subprocess.Popen[bytes]) -> None:
     try:
-        follower.wait(GRACE)
+        follower.wait(EXIT_SECONDS)
     except subprocess.TimeoutExpired:
         follower.kill()
         follower.wait()
+    if follower.stdin is not None:
+        follower.stdin.close()
 
 
 def _free_port() -> int:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
 
+from jumok import system
 from jumok.errors import WriteError
 from jumok.files.json_text import format_json
 from jumok.files.reading import FORMAT, MANIFEST, FileRecord
@@ -37,28 +38,20 @@ class FileSystem:
         os.truncate(path, size)
 
     def sync(self, file: FileIO) -> None:
-        os.fsync(file.fileno())
+        system.sync_file(file.fileno())
 
     def rename(self, source: Path, target: Path) -> None:
-        os.replace(source, target)
+        system.retry_while_in_use(lambda: os.replace(source, target))
 
     def sync_directory(self, path: Path) -> None:
-        if os.name == "nt":  # Windows cannot open a directory, and keeps its entries in order by itself
-            return
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        system.sync_directory(path)
 
     def make_directory(self, path: Path) -> None:
         path.mkdir()
 
     def remove(self, path: Path) -> None:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        is_tree = path.is_dir() and not path.is_symlink()
+        system.retry_while_in_use(lambda: shutil.rmtree(path) if is_tree else path.unlink())
 
     def free_bytes(self, path: Path) -> int:
         return shutil.disk_usage(path).free
@@ -126,10 +119,12 @@ def set_aside(fs: FileSystem, path: Path) -> Path:
 
 
 def remove(fs: FileSystem, path: Path) -> None:
-    """Remove a leftover: what nobody looks for any more."""
+    """Remove a file or directory that was set aside. What is still in use on Windows stays for `clean_leftovers`."""
     try:
         fs.remove(path)
     except OSError as error:
+        if system.WINDOWS and isinstance(error, PermissionError) and is_leftover(path.name):
+            return
         raise WriteError(f"{path}: a leftover cannot be removed ({error.strerror}). Remove it by hand.") from error
 
 

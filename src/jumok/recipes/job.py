@@ -27,10 +27,10 @@ from jumok.recipes.continuing import (
 from jumok.recipes.planning import Plan, filled, make_optimizer, new_model, validated_examples
 from jumok.recipes.request import Request, Watch, asked_settings
 from jumok.recipes.task import Task
+from jumok.system import keep_freed_memory
 from jumok.training.auto import forecast
 from jumok.training.circumstances import versions
 from jumok.training.distributed import RESTART_COUNT, World, join_world
-from jumok.training.memory import keep_freed_memory
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule, make_schedule

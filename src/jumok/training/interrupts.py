@@ -7,7 +7,7 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
-POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)  # SIGUSR1: what Slurm sends shortly before the time is up
+from jumok.system import STOP_SIGNALS
 
 
 class Interrupts:
@@ -22,7 +22,7 @@ class Interrupts:
         return self.received is not None
 
     def __enter__(self) -> Interrupts:
-        for number in POLITE:
+        for number in STOP_SIGNALS:
             self._before[number] = signal.signal(number, self._note)
         return self
 

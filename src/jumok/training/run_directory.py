@@ -6,7 +6,6 @@ run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -18,6 +17,7 @@ from typing import Any, Self
 
 from torch import Tensor
 
+from jumok import system
 from jumok.bundle import finish_replacement
 from jumok.errors import CheckpointError
 from jumok.files import (
@@ -38,7 +38,7 @@ from jumok.training.checkpoint import save_checkpoint
 from jumok.training.records import CHECKPOINTS, LOCK, LOG, MODEL, RUN, STORE, end_of_last_line, read_run, scan_log
 
 _OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, f".next-{MODEL}"}
-_MAX_LOCK_BYTES = 4096
+_LOCK_BYTES = 512
 
 
 class RunDirectory:
@@ -78,7 +78,7 @@ class RunDirectory:
     def close(self) -> None:
         """Let others write. The lock file stays: removing it could let two in at once."""
         if self._lock >= 0:
-            os.close(self._lock)
+            system.close_locked(self._lock)
             self._lock = -1
 
     def __enter__(self) -> Self:
@@ -189,7 +189,7 @@ def _require_task(path: Path, task: str) -> None:
 def _take_lock(path: Path) -> int:
     """Take the lock, which the system gives back when this process ends, however it ends."""
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        lock = system.open_without_following(path)
     except OSError as error:
         if error.errno == errno.ELOOP:  # writing in it could destroy any file
             raise CheckpointError(f"{path}: is a symbolic link, which is never followed. Remove it.") from error
@@ -206,12 +206,16 @@ def _take_lock(path: Path) -> int:
 
 def _lock_for_this_process(path: Path, lock: int) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock_file(lock)
+        this_process = format_json({"pid": os.getpid(), "host": socket.gethostname()}, indent=None)
         with explained_writing(path):
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, format_json({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+            os.lseek(lock, 0, os.SEEK_SET)
+            os.write(
+                lock, this_process.ljust(_LOCK_BYTES)
+            )  # always as long, so that nothing of an earlier holder remains
     except BlockingIOError as error:
-        holder = _describe_holder(os.pread(lock, _MAX_LOCK_BYTES, 0))
+        os.lseek(lock, 0, os.SEEK_SET)
+        holder = _describe_holder(os.read(lock, _LOCK_BYTES))
         advice = "Wait until it ends, stop it, or choose another directory with -o."
         raise CheckpointError(f"{path.parent}: is in use by {holder}. {advice}") from error
     except OSError as error:

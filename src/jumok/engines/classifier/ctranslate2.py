@@ -6,7 +6,6 @@ then. Axes: B texts, S tokens of a row, D d_model, C classes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +20,7 @@ from jumok.engines.engine import sorted_batches, to_unit_length
 from jumok.metrics.classification import Scores
 from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.ngram_runs import LONGEST_RUN, RunScores
+from jumok.system import usable_cores
 from jumok.tokenizer import EOS, PAD
 
 BATCH_TOKENS = 4096  # padded tokens that one thread takes at a time
@@ -43,7 +43,7 @@ class Ctranslate2Classifier:
         self._make_fallback = fallback
         self._fallback: ClassifierEngine | None = None
         # Threads across batches: inside an operation of a small model they cost more than they bring.
-        self._workers = len(os.sched_getaffinity(0))
+        self._workers = usable_cores()
         self._encoder = ctranslate2.Encoder(str(directory), device="cpu", inter_threads=self._workers, intra_threads=1)
 
     @property

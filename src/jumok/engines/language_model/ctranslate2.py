@@ -5,7 +5,6 @@ A text that is longer than the exported model has positions for is left to PyTor
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from jumok.engines.language_model.text import GenerationOptions, Heard, Ids, LanguageEngine
 from jumok.seeds import derive_seed
+from jumok.system import usable_cores
 from jumok.tokenizer import BOS, EOS, Tokenizer
 
 # Padded tokens at a time, when the text is given. Every one of them has a score for each word of the vocabulary at the
@@ -107,7 +107,7 @@ class Ctranslate2LanguageModel:
 
     @cached_property
     def _kept(self) -> Any:
-        return self._load(len(os.sched_getaffinity(0)))
+        return self._load(usable_cores())
 
     def _load(self, workers: int) -> Any:
         import ctranslate2

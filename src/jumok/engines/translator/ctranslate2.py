@@ -6,7 +6,6 @@ only then.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from jumok.engines.engine import Matrix, SearchOptions, TokenEngine, longest_out
 from jumok.errors import BundleError
 from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
 from jumok.search.hypothesis import Hypothesis
+from jumok.system import usable_cores
 from jumok.tokenizer import EOS, Tokenizer
 
 # CTranslate2 ends a beam search when so many times `beam` outputs have ended, however good those still open are. With
@@ -86,7 +86,7 @@ class Ctranslate2Engine:
         self._fallback: TokenEngine | None = None
         # Threads across batches. Inside an operation of a small model two bring a third more speed to a sentence that
         # is alone, if nothing else runs; beside one busy process they were four times slower than one, int8 always.
-        workers = len(os.sched_getaffinity(0))
+        workers = usable_cores()
         self._translator = ctranslate2.Translator(
             str(directory), device="cpu", inter_threads=workers, intra_threads=1, max_queued_batches=-1
         )

@@ -1,0 +1,131 @@
+"""What differs between Linux, macOS and Windows, in one place. The rest of the program asks here."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+WINDOWS = fcntl is None
+
+# SIGUSR1: what Slurm sends shortly before the time is up. SIGBREAK: Ctrl-Break or a closed console on Windows.
+STOP_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGBREAK") if hasattr(signal, name)
+)
+
+# On Windows nobody else can read a locked byte, so the lock is on one far behind the text in the file.
+_LOCKED_BYTE = 1 << 30
+_IN_USE_SECONDS = 5.0
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # glibc's numbers of M_TRIM_THRESHOLD and M_MMAP_MAX
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use: fewer than the machine has inside a container or under `taskset`."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
+
+
+def keep_freed_memory() -> bool:
+    """Tell the C library to reuse freed memory instead of returning it to the system. Return False if it cannot.
+
+    A training step allocates and frees hundreds of tensors. glibc returns large ones to the system at once, and the
+    next step gets them cleared and mapped anew, page by page: with a small model that is 40 % of the time.
+    """
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):  # TypeError: Windows needs the name of a library
+        return False
+    return bool(mallopt(_MMAP_MAX, 0)) and bool(mallopt(_TRIM_THRESHOLD, 2**31 - 1))
+
+
+def open_without_following(path: Path) -> int:
+    """Open a file to read and write, creating it if necessary. Raise OSError with ELOOP if it is a symbolic link."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    if hasattr(os, "O_NOFOLLOW"):
+        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return os.open(path, flags, 0o666)
+
+
+def lock_file(descriptor: int) -> None:
+    """Lock an open file exclusively, until it is closed or this process ends, however it ends.
+
+    Raises BlockingIOError at once if another process, or another descriptor of this one, holds the lock.
+    """
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    try:
+        _lock_region(descriptor, "LK_NBLCK")
+    except PermissionError as error:
+        raise BlockingIOError(*error.args) from error
+
+
+def close_locked(descriptor: int) -> None:
+    """Release the lock of `lock_file` and close the file."""
+    try:
+        if fcntl is None:  # Windows would release it too, but only some time after closing
+            _lock_region(descriptor, "LK_UNLCK")
+    finally:
+        os.close(descriptor)
+
+
+def _lock_region(descriptor: int, mode: str) -> None:
+    msvcrt: Any = import_module("msvcrt")
+    os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+    msvcrt.locking(descriptor, getattr(msvcrt, mode), 1)
+
+
+def sync_file(descriptor: int) -> None:
+    """Return when the content of a file open for writing is on the disk and survives a power failure."""
+    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
+    if fcntl is not None and full_sync is not None:  # macOS: fsync alone leaves the content in the drive's cache
+        try:
+            fcntl.fcntl(descriptor, full_sync)
+        except OSError:  # a file system that does not support it
+            pass
+        else:
+            return
+    os.fsync(descriptor)
+
+
+def sync_directory(path: Path) -> None:
+    """Return when the names in a directory are on the disk. Windows cannot do it; NTFS keeps a journal of names."""
+    if WINDOWS:
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def retry_while_in_use(change: Callable[[], None]) -> None:
+    """Call `change`, which renames or removes files. On Windows, try again for some seconds while one is in use.
+
+    Windows refuses both while any process has the file open, as readers and virus scanners do for moments.
+    """
+    delay = 0.01
+    end = time.monotonic() + _IN_USE_SECONDS
+    while WINDOWS and time.monotonic() < end:
+        try:
+            return change()
+        except PermissionError:
+            time.sleep(delay)
+            delay = min(2 * delay, 0.5)
+    return change()
