@@ -43,6 +43,7 @@ class Rejections:
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
+    unused_columns: list[str] = field(default_factory=list)  # of a table: number and name of each
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
 
     def add(self, reason: str, where: str) -> None:

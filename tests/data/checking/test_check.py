@@ -237,6 +237,16 @@ def test_malformed_records(corpus: Corpus, tmp_path: Path) -> None:
     assert (finding.count, lines_of(finding)) == (1, ["a.tsv:4"])
 
 
+def test_unused_columns(corpus: Corpus, tmp_path: Path) -> None:
+    rows = [f"{source}\t{target}\tCC-BY" for source, target in zip(corpus.sources, corpus.targets, strict=True)]
+    path = tmp_path / "a.tsv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    report = check_pairs([path])
+    [finding] = report.findings
+    assert (finding.kind, finding.count) == ("unused-columns", 1)
+    assert f"{path}  column 3" in report.render()
+
+
 def test_standard_input_is_checked_too(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     _repeat(corpus)
     rows = "".join(f"{source}\t{target}\n" for source, target in zip(corpus.sources, corpus.targets, strict=True))
@@ -275,6 +285,7 @@ def test_every_kind_is_tested_here() -> None:
         "same-file",
         "swapped",
         "labels",
+        "unused-columns",
         "malformed",
         "validation-in-training",
         "validation-sources-in-training",

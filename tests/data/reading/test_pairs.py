@@ -242,6 +242,55 @@ def test_languages_are_chosen_by_name(write: Callable[..., Path]) -> None:
         pairs_of(write("a.en", "x\n"), write("a.ko", "y\n"), languages=("en", "ko"))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"translation": {"en-US": "one", "ko_KR": "hana", "de": "eins"}}',
+        '{"en_us": "one", "de": "eins", "KO": "hana"}',
+    ],
+)
+def test_keys_of_jsonl_may_name_a_region(write: Callable[..., Path], line: str) -> None:
+    path = write("a.jsonl", f"{line}\n" * 3)
+    assert pairs_of(path, languages=("en", "ko")) == ([("one", "hana")] * 3, Rejections())
+    with pytest.raises(InputError, match=r"3 × no text for both sides"):
+        pairs_of(path, languages=("en-GB", "ko"))
+
+
+@pytest.mark.usefixtures("short_limit")
+@pytest.mark.parametrize("before", ["x" * 150, "", '"a" "b\rc'])
+def test_a_damaged_or_blank_line_does_not_hide_the_header(write: Callable[..., Path], before: str) -> None:
+    path = write("a.csv", f"{before}\nde,en-US,ko\neins,one,hana\n")
+    assert pairs_of(path, languages=("en", "ko"))[0] == [("one", "hana")]
+    assert pairs_of(path)[0] == [("eins", "one")]
+    with pytest.raises(InputError, match=r'a\.csv:2: no language "fr"; there are: de, en-US, ko'):
+        pairs_of(path, languages=("en", "fr"))
+
+
+def test_a_tab_inside_a_text_does_not_cut_it(write: Callable[..., Path]) -> None:
+    rows = ["one\thana", "two\tdul\tor more", "three\tset\t", "four\tnet\t \t"]
+    for header, reason in (("", "than most lines have"), ("en\tko\n", "than the header")):
+        path = write("a.tsv", header + "\n".join(rows))
+        pairs, rejections = pairs_of(path)
+        assert pairs == [("one", "hana"), ("three", "set"), ("four", "net")]
+        line = 2 + bool(header)
+        assert rejections.examples == {f"another number of columns {reason}": [f"{path}:{line}"]}
+        assert rejections.unused_columns == []
+
+
+@pytest.mark.parametrize(
+    ("content", "unused"),
+    [
+        ("one\thana\tCC-BY #1\ntwo\tdul\tCC-BY #2\nthree\tset\n", ["3"]),
+        ("number\ten\tko\tde\n1\tone\thana\teins\n2\ttwo\tdul\n3\tthree\tset\tdrei\n", ['1 ("number")', '4 ("de")']),
+        ("id\tsource\ttarget\n1\tone\thana\n2\ttwo\tdul\n3\tthree\tset\n", []),  # chosen by these names
+    ],
+)
+def test_columns_that_are_not_used_are_told(write: Callable[..., Path], content: str, unused: list[str]) -> None:
+    pairs, rejections = pairs_of(write("a.tsv", content))
+    assert pairs == [("one", "hana"), ("two", "dul"), ("three", "set")]
+    assert (rejections.unused_columns, rejections.total) == (unused, 0)
+
+
 def test_the_order_of_languages_in_a_later_record_does_not_swap_sides(write: Callable[..., Path]) -> None:
     rows = '{"translation": {"en": "one", "ko": "hana"}}\n{"translation": {"ko": "dul", "en": "two"}}\n'
     assert pairs_of(write("a.jsonl", rows))[0] == [("one", "hana"), ("two", "dul")]
@@ -268,8 +317,12 @@ def test_bad_records_are_counted_and_the_others_kept(write: Callable[..., Path])
         "NUL character": 1,
     }
     pairs, rejections = pairs_of(write("a.tsv", b"a\tb\nonly one\n\xff\tb\nc\td\t\xff\n"))
-    assert pairs == [("a", "b"), ("c", "d")]  # what is wrong with a third column does not matter
-    assert rejections.counts == {"fewer columns than needed": 1, "not valid UTF-8": 1}
+    assert pairs == [("a", "b")]
+    assert rejections.counts == {
+        "fewer columns than needed": 1,
+        "not valid UTF-8": 1,
+        "another number of columns than most lines have": 1,
+    }
     pairs, rejections = pairs_of(write("a.csv", b'a,b\n"x\ny",\xff\nu\rv,w\nc,d\n'))
     assert pairs == [("a", "b"), ("c", "d")]
     assert [where.rsplit(":")[-1] for where in rejections.examples["not valid UTF-8"]] == ["2"]

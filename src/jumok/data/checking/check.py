@@ -1,11 +1,12 @@
-"""What is wrong with a corpus, before hours are spent on it: from what a survey gathered to findings."""
+"""What is wrong with a corpus of sentence pairs: from the statistics of a survey to findings."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,39 +19,118 @@ from jumok.data.checking.symptoms import (
     script_of_language,
     similarity,
 )
+from jumok.data.examples import Example, Rejections
 from jumok.data.reading.languages import Languages
-from jumok.data.reading.lines import without_compression
-from jumok.data.reading.pairs import UnequalLengthError, read_records
+from jumok.data.reading.lines import text_of, without_compression
+from jumok.data.reading.pairs import UnequalLengthError, names_of, read_pairs, read_records
 from jumok.errors import InputError
 
-__all__ = ["Excerpt", "Finding", "Report", "SideTotals", "check_pairs"]
+__all__ = ["Excerpt", "Finding", "PairCheck", "Report", "SideTotals", "check_pairs"]
+
+_FATAL = ("unequal-length", "labels")  # training on such a corpus is useless
+_REJECTED = ("malformed", "empty-side", "too-long")  # counted among the rejections of a training already
 
 _RATIO_OFF = math.log(3.0)  # three times longer or shorter than is usual in this corpus,
 _RATIO_SPREADS = 6.0  # and far outside of what its pairs vary
 _LABELS_AT_MOST = 50
 _LABEL_CHARACTERS = 20
-_PAIRS_TO_JUDGE = 20  # a corpus smaller than this has no habits to go by
+_PAIRS_TO_JUDGE = 20  # statistics of fewer say nothing
 _SAME_FILE_SHARE = 0.9
-_SHARED_SOURCES = 0.05  # some short sentences recur in any honest split
+_SHARED_SOURCES = 0.05  # some short sentences recur in any good split
 
 
 def check_pairs(
     paths: Sequence[str | Path], valid: Sequence[str | Path] | None = None, *, languages: Languages | None = None
 ) -> Report:
-    """Read a corpus (and its validation corpus) and report whatever is suspicious. InputError if it cannot be read."""
-    held_out = ValidationPairs(valid, languages if len(valid) == 1 else None) if valid else None
-    survey = Survey(paths, languages, held_out)
-    if not survey.pairs and not survey.unequal:
+    """Read a corpus (and its validation corpus) and report what is suspicious. InputError if it cannot be read."""
+    validation = None
+    if valid:
+        validation = read_pairs(valid, Rejections(), languages=languages if len(valid) == 1 else None)
+    check = PairCheck(paths, validation, languages=languages)
+    check.survey_records()
+    if not check.survey.pairs and not check.survey.unequal:
         raise InputError(f"{' and '.join(map(str, paths))}: there is nothing in it.")
-    finder = _Finder(paths, languages, survey)
-    lines = survey.unequal or (survey.pairs, survey.pairs)
-    return Report(
-        pairs=survey.pairs,
-        usable=survey.usable,
-        source=_totals(survey.source, lines[0]),
-        target=_totals(survey.target, lines[1]),
-        findings=tuple(sorted(finder.findings(), key=lambda finding: list(KINDS).index(finding.kind))),
-    )
+    return check.report()
+
+
+class PairCheck:
+    """Surveys a corpus of sentence pairs while it is read; afterwards reports what is suspicious."""
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        valid: Iterable[Example] | None = None,
+        *,
+        languages: Languages | None = None,
+    ) -> None:
+        self._paths, self._languages = paths, languages
+        self._rejections = Rejections()
+        self.survey = Survey(names_of(paths), None if valid is None else ValidationPairs(valid))
+
+    def read(self, rejections: Rejections) -> Iterator[Example]:
+        """The usable pairs. Of files of unequal length, the error names the first line without a partner."""
+        self._rejections = rejections
+        # Two text files hold one language each: there is nothing to choose.
+        languages = self._languages if len(self._paths) == 1 else None
+        try:
+            yield from read_pairs(self._paths, rejections, languages=languages, on_record=self.survey.add)
+        except UnequalLengthError as error:
+            self.survey.unequal = error.lines
+            [unequal] = (finding for finding in self._find(lambda _: {}) if finding.kind == "unequal-length")
+            raise UnequalLengthError(names_of(self._paths), error.lines, unequal.examples[0].where) from None
+
+    def survey_records(self) -> None:
+        """Read the corpus for its report alone: a corpus without any usable pair is reported too."""
+        try:
+            for number, left, right in read_records(self._paths, self._languages, self._rejections):
+                self.survey.add(number, left, right, text_of(left), text_of(right))
+        except UnequalLengthError as error:
+            self.survey.unequal = error.lines
+        self.survey.finish()
+
+    def findings(self) -> list[dict[str, Any]]:
+        """After `read`: what a training should warn of, as plain values. Raises InputError if it would be useless."""
+        told = []
+        for finding in self._find(lambda _: {}):
+            if finding.kind in _FATAL:
+                raise InputError(f"{' and '.join(map(str, self._paths))}: {finding.what}. {finding.advice}")
+            if finding.kind not in _REJECTED:
+                told.append(finding.to_json())
+        return told
+
+    def report(self) -> Report:
+        """After the survey: totals and findings, with excerpts, for which the files are read once more."""
+        survey = self.survey
+        findings = self._find(self._read_excerpts)
+        lines = survey.unequal or (survey.pairs, survey.pairs)
+        return Report(
+            pairs=survey.pairs,
+            usable=survey.usable,
+            source=_totals(survey.source, lines[0]),
+            target=_totals(survey.target, lines[1]),
+            findings=findings,
+        )
+
+    def _find(self, excerpts: Callable[[set[int]], dict[int, str]]) -> tuple[Finding, ...]:
+        self.survey.finish()
+        self.survey.unused_columns = self._rejections.unused_columns
+        found = _Finder(self._paths, self.survey, excerpts).findings()
+        return tuple(sorted(found, key=lambda finding: list(KINDS).index(finding.kind)))
+
+    def _read_excerpts(self, numbers: set[int]) -> dict[int, str]:
+        """What is written on these lines: read again, since which lines matter is known only at the end."""
+        if not numbers or not all(map(os.path.isfile, self._paths)):
+            return {}  # standard input and pipes cannot be read twice
+        found: dict[int, str] = {}
+        try:
+            for number, source, target in read_records(self._paths, self._languages):
+                if number in numbers:
+                    found[number] = excerpt(source, target)
+                if number >= max(numbers):
+                    break
+        except UnequalLengthError:
+            pass
+        return found
 
 
 def _totals(side: SideSurvey, lines: int) -> SideTotals:
@@ -63,82 +143,95 @@ def _totals(side: SideSurvey, lines: int) -> SideTotals:
 class _Finder:
     """Draws the conclusions from a survey."""
 
-    def __init__(self, paths: Sequence[str | Path], languages: Languages | None, survey: Survey) -> None:
-        self._paths, self._languages, self._survey = paths, languages, survey
+    def __init__(
+        self, paths: Sequence[str | Path], survey: Survey, excerpts: Callable[[set[int]], dict[int, str]]
+    ) -> None:
+        self._paths, self._survey = paths, survey
         self._source_lengths = np.asarray(survey.source.lengths)
         self._target_lengths = np.asarray(survey.target.lengths)
         self._usable = np.flatnonzero((self._source_lengths > 0) & (self._target_lengths > 0))
+        self._labels = self._label_values()
+        self._misfits, self._misfit_lines = self._find_misfits()
+        self._repeats, self._repeated_lines = self._find_repeats()
+        self._unpartnered = self._find_unpartnered() if survey.unequal else 0
+        repeated = [line for line, _ in self._repeated_lines]
+        self._shown = excerpts({*self._misfit_lines, *repeated, self._unpartnered} - {0})
 
     def findings(self) -> Iterator[Finding]:
-        same_file, labels = self._is_same_file(), self._label_values()
-        for kind, tally in self._survey.tallies.items():
+        survey, same_file = self._survey, self._is_same_file()
+        for kind, tally in survey.tallies.items():
             if not (kind == "copied-source" and same_file):
                 yield self._share_of_pairs(kind, tally.count, tally.examples)
         if same_file:
-            yield self._share_of_pairs("same-file", self._survey.identical, [])
-        if labels:
-            yield Finding("labels", labels)
-        elif not self._survey.unequal:  # else lengths do not fit, but that is not the fault of the pairs
-            yield from self._length_ratio()
+            yield self._share_of_pairs("same-file", survey.identical, [])
+        if survey.unused_columns:
+            columns = Excerpt(survey.source.name, f"column {', '.join(survey.unused_columns)}")
+            yield Finding("unused-columns", len(survey.unused_columns), (columns,))
+        if self._labels:
+            yield Finding("labels", self._labels)
+        if self._misfits:
+            examples = [self._excerpt(number) for number in self._misfit_lines]
+            yield self._share_of_pairs("length-ratio", self._misfits, examples)
         if self._names_are_swapped() or self._validation_is_swapped():
             yield Finding("swapped", 1)
-        yield from self._unequal_length()
-        yield from self._duplicates()
+        if survey.unequal:
+            yield self._unequal_length(*survey.unequal)
+        if self._repeats:
+            examples = [self._excerpt(n, f"as in line {first}: ") for n, first in self._repeated_lines]
+            yield self._share_of_pairs("duplicates", self._repeats, examples)
         yield from self._overlap()
 
-    def _unequal_length(self) -> Iterator[Finding]:
-        if not self._survey.unequal:
-            return
+    def _unequal_length(self, source_lines: int, target_lines: int) -> Finding:
+        names = [self._survey.source.name, self._survey.target.name]
+        longer, shorter = names if source_lines > target_lines else reversed(names)
+        shown = self._shown.get(self._unpartnered, f"{shorter} ends before this line")
+        examples = (Excerpt(f"{longer}:{self._unpartnered}", shown),)
+        return Finding("unequal-length", abs(source_lines - target_lines), examples)
+
+    def _find_unpartnered(self) -> int:
+        """The line of the longer file that seems to be the first without a partner."""
+        assert self._survey.unequal
         source_lines, target_lines = self._survey.unequal
         sides = [self._source_lengths, self._target_lengths]
-        names = [self._survey.source.name, self._survey.target.name]
         if target_lines > source_lines:
             sides.reverse()
-            names.reverse()
-        surplus = abs(source_lines - target_lines)
-        line = 1 + first_unpartnered(sides[0], sides[1], surplus)
-        shown = self._excerpts([line]).get(line, f"{names[1]} ends before this line")
-        yield Finding("unequal-length", surplus, (Excerpt(f"{names[0]}:{line}", shown),))
+        return 1 + first_unpartnered(sides[0], sides[1], abs(source_lines - target_lines))
 
-    def _length_ratio(self) -> Iterator[Finding]:
+    def _find_misfits(self) -> tuple[int, list[int]]:
+        """How many pairs have lengths that do not fit each other, and the lines of the worst."""
+        # In files of unequal length nothing fits, and labels are shorter than texts; neither is the fault of the pairs.
+        if self._labels or self._survey.unequal:
+            return 0, []
         misfit = np.abs(length_misfit(self._source_lengths[self._usable], self._target_lengths[self._usable]))
         if misfit.size < _PAIRS_TO_JUDGE:
-            return
+            return 0, []
         spread = 1.4826 * float(np.median(misfit))
         off = np.flatnonzero(misfit > max(_RATIO_OFF, _RATIO_SPREADS * spread))
-        if off.size:
-            worst = off[np.argsort(-misfit[off], kind="stable")[:EXAMPLES]]
-            numbers = [self._survey.numbers[index] for index in self._usable[worst]]
-            shown = self._excerpts(numbers)
-            examples = [self._example(number, shown.get(number, "")) for number in numbers]
-            yield self._share_of_pairs("length-ratio", int(off.size), examples)
+        worst = off[np.argsort(-misfit[off], kind="stable")[:EXAMPLES]]
+        return int(off.size), [self._survey.numbers[index] for index in self._usable[worst]]
 
-    def _duplicates(self) -> Iterator[Finding]:
+    def _find_repeats(self) -> tuple[int, list[tuple[int, int]]]:
+        """How many pairs repeat an earlier one, and for the first of them their lines and those of the earlier ones."""
         hashes = np.asarray(self._survey.hashes)[self._usable]
         order = np.argsort(hashes, kind="stable")
         repeats = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
-        if repeats.size:
-            numbers = [self._survey.numbers[index] for index in self._usable[repeats[:EXAMPLES]]]
-            firsts = [np.flatnonzero(hashes == hashes[index])[0] for index in repeats[:EXAMPLES]]
-            shown = self._excerpts(numbers)
-            examples = [
-                self._example(
-                    number, f"as in line {self._survey.numbers[self._usable[first]]}: {shown.get(number, '')}"
-                )
-                for number, first in zip(numbers, firsts, strict=True)
-            ]
-            yield self._share_of_pairs("duplicates", int(repeats.size), examples)
+        firsts = [np.flatnonzero(hashes == hashes[index])[0] for index in repeats[:EXAMPLES]]
+        line = self._survey.numbers
+        return int(repeats.size), [
+            (line[self._usable[index]], line[self._usable[first]])
+            for index, first in zip(repeats[:EXAMPLES], firsts, strict=True)
+        ]
 
     def _overlap(self) -> Iterator[Finding]:
-        held_out = self._survey.held_out
-        if not held_out:
+        validation = self._survey.validation
+        if not validation:
             return
-        total, pairs, sources = held_out.sources.total(), held_out.met_pairs, held_out.met_sources
+        total, pairs, sources = validation.sources.total(), validation.pairs_in_training, validation.sources_in_training
         if pairs:
-            examples = tuple(held_out.pair_examples.examples)
+            examples = tuple(validation.pair_examples.examples)
             yield Finding("validation-in-training", pairs, examples, pairs / total)
         if sources > _SHARED_SOURCES * total:
-            examples = tuple(held_out.source_examples.examples)
+            examples = tuple(validation.source_examples.examples)
             yield Finding("validation-sources-in-training", sources, examples, sources / total)
 
     def _label_values(self) -> int:
@@ -166,11 +259,11 @@ class _Finder:
         return None not in named and named[0] != named[1] and found == named[::-1]
 
     def _validation_is_swapped(self) -> bool:
-        held_out = self._survey.held_out
-        if not held_out:
+        validation = self._survey.validation
+        if not validation:
             return False
         source, target = (letter_profile(side.sample) for side in (self._survey.source, self._survey.target))
-        valid_source, valid_target = (letter_profile(side.sample) for side in (held_out.source, held_out.target))
+        valid_source, valid_target = map(letter_profile, validation.samples)
         return similarity(valid_source, target) > similarity(valid_source, source) and (
             similarity(valid_target, source) > similarity(valid_target, target)
         )
@@ -178,20 +271,5 @@ class _Finder:
     def _share_of_pairs(self, kind: str, count: int, examples: Sequence[Excerpt]) -> Finding:
         return Finding(kind, count, tuple(examples), count / self._survey.pairs)
 
-    def _example(self, number: int, shown: str) -> Excerpt:
-        return Excerpt(f"{self._survey.source.name}:{number}", shown)
-
-    def _excerpts(self, numbers: Sequence[int]) -> dict[int, str]:
-        """What stands on these lines: read again, since which ones matter is known only at the end."""
-        if not all(map(os.path.isfile, self._paths)):
-            return {}  # standard input and pipes cannot be read twice
-        found: dict[int, str] = {}
-        try:
-            for number, source, target in read_records(self._paths, self._languages):
-                if number in numbers:
-                    found[number] = excerpt(source, target)
-                if number >= max(numbers):
-                    break
-        except UnequalLengthError:
-            pass
-        return found
+    def _excerpt(self, number: int, before: str = "") -> Excerpt:
+        return Excerpt(f"{self._survey.source.name}:{number}", before + self._shown.get(number, ""))

@@ -19,8 +19,12 @@ KINDS = {
     "same-file": ("pairs with the same text on both sides: {n}", "Give the translation as the second file."),
     "swapped": ("source and target seem to be swapped", "Exchange the order of the files."),
     "labels": (
-        "different values on one side, only: {n}",
+        "different texts on one side: only {n}",
         "This looks like labels, not translations; `jumok train classifier` learns from those.",
+    ),
+    "unused-columns": (
+        "columns of the table that are not used: {n}",
+        "If other columns are meant, name them source and target in a first line, or choose two languages.",
     ),
     "malformed": (
         "lines that are not records with two texts: {n}",
@@ -58,7 +62,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong: how often, where first, and what to do."""
+    """A problem of the corpus: how often, where first, and what to do."""
 
     kind: str
     count: int
@@ -74,6 +78,11 @@ class Finding:
     def advice(self) -> str:
         """One sentence: what to do."""
         return KINDS[self.kind][1]
+
+    def to_json(self) -> dict[str, Any]:
+        """What was found, the first place (file:line, or empty), and what to do, as plain values."""
+        where = self.examples[0].where if self.examples else ""
+        return {"kind": self.kind, "count": self.count, "what": self.what, "where": where, "advice": self.advice}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,7 @@ class SideTotals:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `jumok check` says of a corpus."""
+    """The result of `jumok check`."""
 
     pairs: int
     usable: int

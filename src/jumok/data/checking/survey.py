@@ -1,22 +1,19 @@
-"""One pass over a corpus that gathers what the check judges: totals, hashes, lengths, and the first of each oddity."""
+"""What the check of a corpus is based on: totals, hashes, lengths and first examples, gathered in one pass."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from pathlib import Path
 
 from jumok.data.checking.symptoms import is_garbled, lacks_script, majority_script
-from jumok.data.reading.languages import Languages
-from jumok.data.reading.lines import EMPTY, HAS_NUL, NOT_UNICODE, Damage, Record, Side, TooLong, text_of
-from jumok.data.reading.pairs import UnequalLengthError, names_of, read_records
+from jumok.data.examples import Example
+from jumok.data.reading.lines import EMPTY, HAS_NUL, NOT_UNICODE, Damage, Side, TooLong
 
 EXAMPLES = 3
-_SAMPLED_LINES = 2_000  # they decide what a side is written in
-_DISTINCT_COUNTED = 1_000  # beyond it, a side surely is no list of labels
+_SAMPLED_LINES = 2_000  # they decide which script a side is written in
+_DISTINCT_COUNTED = 1_000  # a side with more different texts is no list of labels
 _LETTERS_OF_A_COPY = 10  # names, numbers and one-word answers may well be the same in both languages
 _EXCERPT_CHARACTERS = 60
 
@@ -31,7 +28,7 @@ class Excerpt:
 
 @dataclass(slots=True)
 class Tally:
-    """How often something was met, and the first few times."""
+    """How many pairs have a problem, and the first few of them."""
 
     count: int = 0
     examples: list[Excerpt] = field(default_factory=list)
@@ -45,7 +42,7 @@ class Tally:
 
 @dataclass(slots=True)
 class SideSurvey:
-    """What was gathered about the source or the target."""
+    """Statistics of all sources or all targets."""
 
     name: str
     characters: int = 0
@@ -53,12 +50,7 @@ class SideSurvey:
     script: str | None = None
     sample: list[str] = field(default_factory=list)
     lengths: array[int] = field(default_factory=lambda: array("I"))  # in characters, 0 where there is no text
-    distinct: set[int] = field(default_factory=set)
-
-    def look_at(self, head: Iterable[Side]) -> None:
-        """Decide from the first lines what the side is written in."""
-        self.sample = [text for text in map(text_of, head) if isinstance(text, str)]
-        self.script = majority_script(self.sample)
+    distinct: set[int] = field(default_factory=set)  # hashes of the texts
 
     def add(self, text: str | Damage) -> None:
         """Count one line."""
@@ -73,94 +65,80 @@ class SideSurvey:
 
 
 class ValidationPairs:
-    """Hashes of the validation pairs, and which of them training met."""
+    """Hashes of the validation pairs, and which of them were seen in the training corpus."""
 
-    def __init__(self, paths: Sequence[str | Path], languages: Languages | None) -> None:
-        records = read_records(paths, languages)
-        self.source, self.target = (SideSurvey(name) for name in names_of(paths))
+    def __init__(self, examples: Iterable[Example]) -> None:
         self.pairs: Counter[int] = Counter()
         self.sources: Counter[int] = Counter()
-        self._lines: dict[int, int] = {}  # where a source was met first
-        self._met_pairs: set[int] = set()
-        self._met_sources: set[int] = set()
+        self.samples: tuple[list[str], list[str]] = ([], [])  # sources, targets
+        self._where: dict[int, str] = {}  # the first place of each source
+        self._seen_pairs: set[int] = set()
+        self._seen_sources: set[int] = set()
         self.pair_examples = Tally()
         self.source_examples = Tally()
-        for number, left, right in records:
-            source, target = text_of(left), text_of(right)
-            if not isinstance(source, Damage) and not isinstance(target, Damage):
-                self._add(number, source, target)
+        for example in examples:
+            source, target = example.inputs
+            self.pairs[hash((source, target))] += 1
+            self.sources[hash(source)] += 1
+            self._where.setdefault(hash(source), example.where)
+            if len(self.samples[0]) < _SAMPLED_LINES:
+                self.samples[0].append(source)
+                self.samples[1].append(target)
 
-    def _add(self, number: int, source: str, target: str) -> None:
-        self.pairs[hash((source, target))] += 1
-        self.sources[hash(source)] += 1
-        self._lines.setdefault(hash(source), number)
-        if len(self.source.sample) < _SAMPLED_LINES:
-            self.source.sample.append(source)
-            self.target.sample.append(target)
-
-    def meet(self, source: str, target: str) -> None:
-        """Note that training has this pair."""
+    def compare(self, source: str, target: str) -> None:
+        """Look a training pair up among the validation pairs."""
         key = hash(source)
         if key not in self.sources:
             return
-        where = f"{self.source.name}:{self._lines[key]}"
-        if key not in self._met_sources:
-            self._met_sources.add(key)
-            self.source_examples.add(where, source, target)
+        if key not in self._seen_sources:
+            self._seen_sources.add(key)
+            self.source_examples.add(self._where[key], source, target)
         pair = hash((source, target))
-        if pair in self.pairs and pair not in self._met_pairs:
-            self._met_pairs.add(pair)
-            self.pair_examples.add(where, source, target)
+        if pair in self.pairs and pair not in self._seen_pairs:
+            self._seen_pairs.add(pair)
+            self.pair_examples.add(self._where[key], source, target)
 
     @property
-    def met_pairs(self) -> int:
-        """Validation pairs that are in training, counted as often as validation has them."""
-        return sum(self.pairs[key] for key in self._met_pairs)
+    def pairs_in_training(self) -> int:
+        """Number of validation pairs that are also training pairs; repeated ones count each time."""
+        return sum(self.pairs[key] for key in self._seen_pairs)
 
     @property
-    def met_sources(self) -> int:
-        """Validation sources that are in training, with whatever translation."""
-        return sum(self.sources[key] for key in self._met_sources)
+    def sources_in_training(self) -> int:
+        """Number of validation pairs whose source is also in training, with any translation."""
+        return sum(self.sources[key] for key in self._seen_sources)
 
 
 class Survey:
-    """Reads a corpus once. Memory: 24 bytes a pair, and whatever the held-out pairs need."""
+    """Statistics of a corpus, gathered record by record while it is read. `finish` comes after the last.
 
-    def __init__(
-        self, paths: Sequence[str | Path], languages: Languages | None = None, held_out: ValidationPairs | None = None
-    ) -> None:
-        records = read_records(paths, languages)
-        self.source, self.target = (SideSurvey(name) for name in names_of(paths))
-        self.held_out = held_out
-        self.unequal: tuple[int, int] | None = None
+    Memory: 24 bytes a pair, and about 200 bytes a validation pair.
+    """
+
+    def __init__(self, names: tuple[str, str], validation: ValidationPairs | None = None) -> None:
+        self.source, self.target = (SideSurvey(name) for name in names)
+        self.validation = validation
+        self.unequal: tuple[int, int] | None = None  # numbers of lines of two files, where they differ
+        self.unused_columns: list[str] = []
         self.usable = 0
         self.identical = 0
         self.numbers: array[int] = array("Q")
         self.hashes: array[int] = array("q")
         self.tallies: dict[str, Tally] = {}
-        self._read(records)
+        self._head: list[tuple[int, Side, Side, str | Damage, str | Damage]] | None = []
 
     @property
     def pairs(self) -> int:
         """Lines that both sides have, or records of a single file."""
         return len(self.numbers)
 
-    def _read(self, records: Iterator[Record]) -> None:
-        records = self._until_one_ends(records)
-        head = list(islice(records, _SAMPLED_LINES))
-        self.source.look_at(source for _, source, _ in head)
-        self.target.look_at(target for _, _, target in head)
-        for number, left, right in chain(head, records):
-            self._add(number, left, right)
-
-    def _until_one_ends(self, records: Iterator[Record]) -> Iterator[Record]:
-        try:
-            yield from records
-        except UnequalLengthError as error:
-            self.unequal = error.lines
-
-    def _add(self, number: int, left: Side, right: Side) -> None:
-        source, target = text_of(left), text_of(right)
+    def add(self, number: int, left: Side, right: Side, source: str | Damage, target: str | Damage) -> None:
+        """Count a record: its line, both sides as they are in the file, and as texts."""
+        if self._head is not None:  # the first lines decide which script a side is written in
+            self._head.append((number, left, right, source, target))
+            if len(self._head) == _SAMPLED_LINES:
+                self.finish()
+            return
         self.numbers.append(number)
         self.hashes.append(hash((source, target)))
         self.source.add(source)
@@ -173,12 +151,24 @@ class Survey:
             self.usable += 1
             self._judge(number, source, target)
 
+    def finish(self) -> None:
+        """Count the first records, which are kept until the scripts are known."""
+        head, self._head = self._head or [], None
+        if head:
+            self.source.sample = [source for *_, source, _ in head if isinstance(source, str)]
+            self.target.sample = [target for *_, target in head if isinstance(target, str)]
+            self.source.script = majority_script(self.source.sample)
+            self.target.script = majority_script(self.target.sample)
+        for record in head:
+            self.add(*record)
+
     def _judge(self, number: int, source: str, target: str) -> None:
-        for side, text in ((self.source, source), (self.target, target)):
+        sides = ((self.source, source), (self.target, target))
+        for side, text in sides:
             if is_garbled(text):
                 self._note("encoding-damage", side, number, source, target)
                 break
-        for side, text in ((self.source, source), (self.target, target)):
+        for side, text in sides:
             if lacks_script(text, side.script):
                 self._note("wrong-script", side, number, source, target)
                 break
@@ -186,8 +176,8 @@ class Survey:
             self.identical += 1
             if sum(map(str.isalpha, source)) >= _LETTERS_OF_A_COPY:
                 self._note("copied-source", self.source, number, source, target)
-        if self.held_out:
-            self.held_out.meet(source, target)
+        if self.validation:
+            self.validation.compare(source, target)
 
     def _note(self, kind: str, side: SideSurvey, number: int, source: Side, target: Side) -> None:
         self.tallies.setdefault(kind, Tally()).add(f"{side.name}:{number}", source, target)
@@ -202,7 +192,7 @@ def _kind_of(damage: Damage) -> str:
 
 
 def excerpt(source: Side, target: Side) -> str:
-    """Both sides on one line, clipped, and safe to print: what a terminal would act on is spelt out."""
+    """Both sides in one line, clipped; control characters are escaped, so that it is safe to print."""
     return f"{_shown(source)} | {_shown(target)}"
 
 

@@ -1,13 +1,17 @@
-"""One file that holds both sides: TSV, CSV, JSONL, TMX → numbered records of two sides, undecoded and unjudged."""
+"""Files that hold source and target: TSV, CSV, JSONL, TMX → records, neither decoded nor checked."""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from jumok.data.examples import Rejections
 from jumok.data.reading.languages import Languages, is_language_code, only_two, same_language
 from jumok.data.reading.lines import (
     MAX_LINE_BYTES,
@@ -26,7 +30,10 @@ from jumok.errors import InputError
 
 Row: TypeAlias = tuple[int, Sequence[bytes] | Sequence[str] | Damage]
 
+LOOKED_AT = 200  # rows that decide what the columns of a table are
 TOO_FEW_COLUMNS = Damage("fewer columns than needed")
+NOT_AS_THE_HEADER = Damage("another number of columns than the header")
+NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
 BAD_CSV = Damage("not valid CSV")
 BAD_JSON = Damage("not valid JSON")
 NO_OBJECT = Damage("not a JSON object, {…}; one object a line is wanted")
@@ -34,14 +41,14 @@ NO_OBJECT = Damage("not a JSON object, {…}; one object a line is wanted")
 _ROLE_NAMES = (("src", "tgt"), ("src", "trg"), ("source", "target"))
 
 
-def read_single_file(path: str | Path, languages: Languages | None) -> Iterator[Record]:
+def read_single_file(path: str | Path, languages: Languages | None, rejections: Rejections) -> Iterator[Record]:
     """The records of a file that holds both sides. The format follows from the name; without one we know, it is TSV."""
     suffix = without_compression(path).suffix.lower()
     if suffix in (".jsonl", ".ndjson", ".json"):
         return _jsonl_records(path, languages)
     if suffix == ".tmx":
         return tmx_records(path, languages)
-    return _table_records(table_rows(path), display_name(path), languages)
+    return _table_records(path, languages, rejections)
 
 
 def table_rows(path: str | Path) -> Iterator[Row]:
@@ -49,36 +56,69 @@ def table_rows(path: str | Path) -> Iterator[Row]:
     return _csv_rows(path) if without_compression(path).suffix.lower() == ".csv" else _tsv_rows(path)
 
 
-def _table_records(rows: Iterator[Row], name: str, languages: Languages | None) -> Iterator[Record]:
-    source, target = 0, 1
-    for number, cells in rows:
+@dataclass(frozen=True)
+class _PairColumns:
+    """Where a table has source and target, and how many columns its rows have."""
+
+    source: int
+    target: int
+    width: int
+    header: Sequence[str] = ()
+    chosen: bool = False  # by name, so that other columns are unused on purpose
+
+    def sides(self, cells: Sequence[bytes] | Sequence[str]) -> tuple[Side, Side]:
+        """Source and target of a row."""
+        if len(cells) > self.width and filled(cells) > self.width:
+            # A tab or comma inside a text has moved the cells after it: what is left of the text is not all of it.
+            damage = NOT_AS_THE_HEADER if self.header else NOT_AS_MOST_LINES
+            return damage, damage
+        if len(cells) <= max(self.source, self.target):
+            return TOO_FEW_COLUMNS, TOO_FEW_COLUMNS
+        return cells[self.source], cells[self.target]
+
+    def unused(self) -> list[str]:
+        """Number, and name if there is one, of each column that is neither, unless source and target were named."""
+        others = [] if self.chosen else [n for n in range(self.width) if n not in (self.source, self.target)]
+        return [f'{n + 1} ("{self.header[n]}")' if self.header else str(n + 1) for n in others]
+
+
+def _table_records(path: str | Path, languages: Languages | None, rejections: Rejections) -> Iterator[Record]:
+    rows = table_rows(path)
+    first = list(islice(rows, LOOKED_AT))
+    # A damaged or blank line may come before the header.
+    readable = [
+        (number, [lenient(cell).strip() for cell in cells])
+        for number, cells in first
+        if not isinstance(cells, Damage) and any(cells)
+    ]
+    columns = _pair_columns(readable, display_name(path), languages)
+    rejections.unused_columns += columns.unused()
+    header_line = readable[0][0] if columns.header else None
+    for number, cells in chain(first, rows):
         if isinstance(cells, Damage):
             yield number, cells, cells
-            continue
-        if number == 1:
-            header = _header_columns([lenient(cell) for cell in cells], name, languages)
-            if header:
-                source, target = header
-                continue
-        if len(cells) <= max(source, target):
-            yield number, TOO_FEW_COLUMNS, TOO_FEW_COLUMNS
-        else:
-            yield number, cells[source], cells[target]
+        elif number != header_line:
+            yield number, *columns.sides(cells)
 
 
-def _header_columns(cells: list[str], name: str, languages: Languages | None) -> tuple[int, int] | None:
-    """Which columns the first line says are source and target, if it is a header."""
-    names = [cell.strip() for cell in cells]
-    if languages:
-        return _index_of(languages[0], names, name), _index_of(languages[1], names, name)
+def _pair_columns(rows: Sequence[tuple[int, Sequence[str]]], name: str, languages: Languages | None) -> _PairColumns:
+    """Source and target by the header, if the first row is one; else the first two columns."""
+    if not rows:
+        return _PairColumns(0, 1, width=2)
+    number, names = rows[0]
+    width = filled(names)
     lowered = [each.lower() for each in names]
+    if languages:
+        source, target = (_index_of(language, names, f"{name}:{number}") for language in languages)
+        return _PairColumns(source, target, width, names, chosen=True)
     for roles in _ROLE_NAMES:
         if set(roles) <= set(lowered):
-            return lowered.index(roles[0]), lowered.index(roles[1])
+            return _PairColumns(lowered.index(roles[0]), lowered.index(roles[1]), width, names, chosen=True)
     codes = [index for index, each in enumerate(names) if is_language_code(each)]
     if len(codes) >= 2 and lowered[codes[0]] != lowered[codes[1]]:
-        return codes[0], codes[1]
-    return None
+        return _PairColumns(codes[0], codes[1], width, names)
+    widths = Counter(filled(cells) for _, cells in rows)
+    return _PairColumns(0, 1, width=max(2, max(widths, key=lambda width: (widths[width], width))))
 
 
 def _index_of(language: str, names: Sequence[str], where: str) -> int:
@@ -86,6 +126,11 @@ def _index_of(language: str, names: Sequence[str], where: str) -> int:
         if same_language(name, language):
             return index
     raise InputError(f'{where}: no language "{language}"; there are: {", ".join(names) or "none"}.')
+
+
+def filled(row: Sequence[str | bytes]) -> int:
+    """Number of cells of a row without the blank ones at its end, as spreadsheets add them."""
+    return max((place for place, cell in enumerate(row, 1) if cell.strip()), default=0)
 
 
 def lenient(cell: bytes | str) -> str:
@@ -173,8 +218,14 @@ def json_value(line: bytes | Damage) -> dict[str, Any] | Damage:
 
 
 def _texts_under(names: Sequence[Languages], texts: dict[str, Any]) -> tuple[Side, Side]:
-    for source_name, target_name in names:
-        source, target = texts.get(source_name), texts.get(target_name)
+    for pair in names:
+        source, target = (_value_under(name, texts) for name in pair)
         if isinstance(source, str) and isinstance(target, str):
             return source, target
     return NO_TEXTS, NO_TEXTS
+
+
+def _value_under(name: str, texts: dict[str, Any]) -> Any:
+    if name in texts:
+        return texts[name]
+    return next((text for key, text in texts.items() if same_language(key, name)), None)

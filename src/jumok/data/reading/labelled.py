@@ -16,7 +16,16 @@ from statistics import median_high
 from typing import Any
 
 from jumok.data.examples import Example, Rejections
-from jumok.data.reading.formats import Row, json_value, lenient, table_rows
+from jumok.data.reading.formats import (
+    LOOKED_AT,
+    NOT_AS_MOST_LINES,
+    NOT_AS_THE_HEADER,
+    Row,
+    filled,
+    json_value,
+    lenient,
+    table_rows,
+)
 from jumok.data.reading.lines import (
     EMPTY,
     HAS_NUL,
@@ -33,11 +42,8 @@ from jumok.errors import InputError
 
 LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comment", "x")
-LOOKED_AT = 200  # rows from which the label's column is guessed
 NO_LABEL = Damage("no label")
 HEADER = Damage("a header, by the look of it")
-NOT_AS_THE_HEADER = Damage("another number of columns than the header")
-NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
 MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
 TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
 
@@ -193,7 +199,7 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
     labels = [header.index(each) for each in LABEL_NAMES if each in header]
     texts = [header.index(each) for each in TEXT_NAMES if each in header]
     if labels and texts:
-        return _Layout(labels[0], texts[0], _filled(header), named=2)
+        return _Layout(labels[0], texts[0], filled(header), named=2)
     width = _usual_width(rows, name)
     cells = [row for row in rows if len(row) == width]
     # A name alone may be a label or a text itself; then it comes again.
@@ -209,7 +215,7 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
     others = [column for column in range(width) if column != label]
     text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
     # Columns at the end that have no name and are empty in most lines are none: the rest of a text would stand there.
-    width = max(label + 1, text + 1, _filled(rows[0][:width]), median_high(map(_filled, cells)))
+    width = max(label + 1, text + 1, filled(rows[0][:width]), median_high(map(filled, cells)))
     return _Layout(label, text, width, len(labels) + len(texts))
 
 
@@ -247,8 +253,3 @@ def _usual_width(rows: Sequence[Sequence[str]], name: str) -> int:
             "comma, in a .csv file)."
         )
     return width
-
-
-def _filled(row: Sequence[str]) -> int:
-    """How many cells a row has without the empty ones at its end."""
-    return max((place for place, cell in enumerate(row, 1) if cell), default=0)

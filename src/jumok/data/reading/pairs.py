@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from jumok.data.reading.lines import (
     STANDARD_INPUT,
     Damage,
     Record,
+    Side,
     byte_lines,
     display_name,
     text_of,
@@ -27,29 +28,39 @@ _TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".tmx")
 class UnequalLengthError(InputError):
     """Two files that should be aligned have different numbers of lines."""
 
-    def __init__(self, names: tuple[str, str], lines: tuple[int, int]) -> None:
+    def __init__(self, names: tuple[str, str], lines: tuple[int, int], unpartnered: str = "") -> None:
+        advice = "`jumok check` with both files finds where they part."
+        if unpartnered:
+            advice = f"Look around {unpartnered}: it seems to be the first line without a partner."
         super().__init__(
             f"{names[0]} has {lines[0]:,} lines but {names[1]} has {lines[1]:,}; line n of one must be the translation "
-            "of line n of the other. `jumok check` with both files finds where they part."
+            f"of line n of the other. {advice}"
         )
         self.lines = lines
 
 
 def read_pairs(
-    paths: Sequence[str | Path], rejections: Rejections, *, languages: Languages | None = None
+    paths: Sequence[str | Path],
+    rejections: Rejections,
+    *,
+    languages: Languages | None = None,
+    on_record: Callable[[int, Side, Side, str | Damage, str | Damage], None] | None = None,
 ) -> Iterator[Example]:
     """The usable pairs of two aligned text files, or of one TSV, CSV, JSONL or TMX file, in their order.
 
     Files may be compressed (.gz, .xz, .zst); `-` is standard input. `languages` chooses two languages of a file that
-    names them. Raises InputError when files cannot be read, have unequal lengths, or hold no usable pair at all; the
-    last two are known only at the end, after pairs have come out.
+    names them. `on_record` is called with every record, usable or not: its line, both sides as they are in the file,
+    and as texts. Raises InputError when files cannot be read, have unequal lengths, or hold no usable pair at all; the
+    last two are known only at the end, after pairs were returned.
     """
-    records = read_records(paths, languages)
+    records = read_records(paths, languages, rejections)
     source_name, target_name = names_of(paths)
     rejected_before = rejections.total
     any_accepted = False
     for number, left, right in records:
         source, target = text_of(left), text_of(right)
+        if on_record is not None:
+            on_record(number, left, right, source, target)
         if isinstance(source, Damage):
             rejections.add(source.reason, f"{source_name}:{number}")
         elif isinstance(target, Damage):
@@ -74,14 +85,19 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def names_of(paths: Sequence[str | Path]) -> tuple[str, str]:
-    """What messages call the source's and the target's file."""
+    """The names of the source's and the target's file in messages."""
     return display_name(paths[0]), display_name(paths[-1])
 
 
-def read_records(paths: Sequence[str | Path], languages: Languages | None = None) -> Iterator[Record]:
-    """Numbered source and target, undecoded and unjudged: what `read_pairs` and the corpus check both stand on."""
+def read_records(
+    paths: Sequence[str | Path], languages: Languages | None = None, rejections: Rejections | None = None
+) -> Iterator[Record]:
+    """Line number, source and target of every record, neither decoded nor checked.
+
+    Of a table, columns that are not used are added to the rejections.
+    """
     if len(paths) == 1:
-        return read_single_file(paths[0], languages)
+        return read_single_file(paths[0], languages, rejections or Rejections())
     if len(paths) != 2:
         raise InputError(f"a corpus is one or two files, not {len(paths)}.")
     if all(str(path) == STANDARD_INPUT for path in paths):
