@@ -39,7 +39,7 @@ def test_a_translator_is_trained_on_the_two_asked_for(jumok: Jumok, memory: Path
     ended = jumok("train", "translator", *arguments, "--valid", memory)
     assert ended.code == 0, ended.err
     held_out = (tmp_path / "run" / "store" / "valid.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(held_out[0])["texts"] == list(reversed(sentences()[0]))
+    assert json.loads(held_out[0])["inputs"] == list(reversed(sentences()[0]))
 
 
 def test_what_may_not_be_learned_from_is_refused_before_training(jumok: Jumok, memory: Path, tmp_path: Path) -> None:

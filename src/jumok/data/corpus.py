@@ -245,9 +245,14 @@ def _to_json(example: Example) -> dict[str, Any]:
     return {"inputs": list(example.inputs), "where": example.where, "label": example.label}
 
 
-def _from_json(value: dict[str, Any]) -> Example:
+def read_valid(directory: Path) -> list[Example]:
+    """The validation examples of a prepared corpus. ValueError, KeyError or OSError if they cannot be read."""
+    lines = read_bounded(directory / "valid.jsonl", _MAX_FILE_BYTES).decode().split("\n")[:-1]
     # Stores of earlier versions call the inputs "texts".
-    return Example(tuple(value["inputs"] if "inputs" in value else value["texts"]), value["where"], value["label"])
+    return [
+        Example(tuple(value["inputs"] if "inputs" in value else value["texts"]), value["where"], value["label"])
+        for value in map(json.loads, lines)
+    ]
 
 
 def _read_encoder(directory: Path, name: str) -> InputEncoder:
@@ -261,8 +266,7 @@ def _open(directory: Path, fingerprint: str) -> Corpus | None:
     try:
         where = directory / "prepared.json"
         facts = parse_json_object(read_bounded(where, _MAX_FILE_BYTES), where)
-        lines = read_bounded(directory / "valid.jsonl", _MAX_FILE_BYTES).decode().split("\n")[:-1]
-        valid = [_from_json(json.loads(line)) for line in lines]
+        valid = read_valid(directory)
         encoder = _read_encoder(directory, facts.get("encoder", "tokenizer"))
         complete = facts["fingerprint"] == fingerprint and facts["valid_examples"] == len(valid)
     except (UnreadableError, BundleError, OSError, ValueError, KeyError, TypeError):

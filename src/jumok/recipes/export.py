@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle, load_bundle
+from jumok.data.corpus import read_valid
 from jumok.data.store import TokenStore
 from jumok.engines.certificate import (
     ParityError,
@@ -102,10 +102,8 @@ def store_of_run(model: Path) -> TokenStore | None:
 
 def probe_of_run(model: Path) -> list[tuple[str, ...]]:
     """The validation examples of a training, if they are still there. `model` is a run, or the model in it."""
-    file = _run_of(model) / STORE / "valid.jsonl"
-    if not file.is_file():
-        return []
-    return [tuple(json.loads(line)["texts"]) for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+    store = _run_of(model) / STORE
+    return [example.inputs for example in read_valid(store)] if (store / "valid.jsonl").is_file() else []
 
 
 def _run_of(model: Path) -> Path:
