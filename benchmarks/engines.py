@@ -38,7 +38,9 @@ def save(model: Classifier | LanguageModel, tokenizer: Tokenizer, path: Path) ->
     """A bundle with this model, and its export."""
     card = {"classes": {"negative": 1, "positive": 1}}
     weights = {name: weight.float().numpy() for name, weight in model.state_dict().items()}
-    save_bundle(path, config=model.config.to_dict(), weights=weights, tokenizer=tokenizer.to_bytes(), card=card)
+    save_bundle(
+        path, config=model.config.to_dict(), weights=weights, encoder=("tokenizer", tokenizer.to_bytes()), card=card
+    )
     export(load_bundle(path), "float32", lambda _directory: {})
     return path
 

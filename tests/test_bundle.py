@@ -18,9 +18,12 @@ import numpy as np
 import pytest
 
 from faulty_files import FaultyFiles, crashes
-from jumok.bundle import CARD, CONFIG, TOKENIZER, WEIGHTS, Bundle, load_bundle, save_bundle
+from jumok.bundle import CARD, CONFIG, WEIGHTS, Bundle, load_bundle, save_bundle
 from jumok.errors import BundleError
 from jumok.files import MANIFEST, REAL_FILES, FileSystem, WriteError, clean_leftovers
+from jumok.tasks import ENCODERS, EncoderEntry
+
+TOKENIZER = ENCODERS["tokenizer"].file
 
 
 def contents(seed: int = 0) -> dict[str, Any]:
@@ -32,7 +35,7 @@ def contents(seed: int = 0) -> dict[str, Any]:
     return {
         "config": {"d_model": 3, "name": "주목", "seed": seed},
         "weights": weights,
-        "tokenizer": bytes([seed]) * 50,
+        "encoder": ("tokenizer", bytes([seed]) * 50),
         "card": {"task": "translator", "metrics": {"bleu": 0.1 + seed}},
     }
 
@@ -46,8 +49,8 @@ def seed_of(bundle: Bundle) -> int:
     """Which of the bundles this is; every byte is compared with what was saved."""
     seed = bundle.config["seed"]
     expected = contents(seed)
-    assert (bundle.config, bundle.card) == (expected["config"], expected["card"])
-    assert bundle.tokenizer_bytes == expected["tokenizer"]
+    assert (bundle.config, bundle.card) == (expected["config"], expected["card"] | {"encoder": "tokenizer"})
+    assert (bundle.encoder_name, bundle.encoder_bytes) == expected["encoder"]
     weights = bundle.weights()
     assert weights.keys() == expected["weights"].keys()
     for name, array in weights.items():
@@ -95,7 +98,7 @@ def test_arrays_keep_their_values_whatever_their_layout(tmp_path: Path) -> None:
         "scalar": np.array(7.0, np.float32),
         "nan": square * np.nan,
     }
-    save_bundle(tmp_path / "m", config={}, weights=odd, tokenizer=b"", card={})
+    save_bundle(tmp_path / "m", config={}, weights=odd, encoder=("tokenizer", b""), card={})
     for name, array in load_bundle(tmp_path / "m").weights().items():
         assert array.shape == odd[name].shape
         np.testing.assert_array_equal(array, odd[name])
@@ -187,7 +190,7 @@ def test_a_foreign_directory_is_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("array", "error"), [(np.zeros(2), TypeError), (np.zeros((0, 2), np.float32), ValueError)])
 def test_weights_that_could_not_be_loaded_are_not_saved(tmp_path: Path, array: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="weight w"):
-        save_bundle(tmp_path / "m", config={}, weights={"w": array}, tokenizer=b"", card={})
+        save_bundle(tmp_path / "m", config={}, weights={"w": array}, encoder=("tokenizer", b""), card={})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -354,3 +357,21 @@ def test_torch_is_not_needed(tmp_path: Path) -> None:
     save(tmp_path / "model")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code, tmp_path], env=environment, check=True)
+
+
+def test_a_bundle_names_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENCODERS, "digits", EncoderEntry("digits", "digits.json", "somewhere:Digits"))
+    save_bundle(tmp_path / "m", **contents() | {"encoder": ("digits", b"{}")})
+    assert (tmp_path / "m" / "digits.json").read_bytes() == b"{}"
+    assert not (tmp_path / "m" / TOKENIZER).exists()
+    bundle = load_bundle(tmp_path / "m")
+    assert (bundle.encoder_name, bundle.encoder_bytes) == ("digits", b"{}")
+    monkeypatch.delitem(ENCODERS, "digits")
+    with pytest.raises(BundleError, match=r"card.json: names the encoder 'digits', which is unknown here\. Use the"):
+        load_bundle(tmp_path / "m")
+
+
+def test_weights_have_their_present_names(tmp_path: Path) -> None:
+    weights = {name: np.ones(2, np.float32) for name in ("ngrams.0.loudness", "ngrams.1.loudness", "loudness")}
+    save_bundle(tmp_path / "m", **contents() | {"weights": weights})
+    assert load_bundle(tmp_path / "m").weights().keys() == {"ngrams.0.scale", "ngrams.1.scale", "loudness"}

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from jumok.bundle import CONFIG, TOKENIZER, WEIGHTS
+from jumok.bundle import CONFIG, WEIGHTS
 from jumok.files import MANIFEST
+from jumok.tasks import ENCODERS
 
+TOKENIZER = ENCODERS["tokenizer"].file
 GOOD = Path(__file__).parent / "frozen" / "format-1" / "model"
 MOST_GROWTH = 200  # megabytes
 

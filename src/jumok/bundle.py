@@ -1,8 +1,9 @@
 """The bundle: a model as one directory that can be copied, checked and opened anywhere, and that can run no code.
 
-    config.json  weights.safetensors  tokenizer.model  card.json  MANIFEST.json
+    config.json  weights.safetensors  card.json  MANIFEST.json  and the file of its encoder, such as tokenizer.model
 
-Other files and folders (a README, an export) may lie in it; they are not part of the bundle and are never read here.
+card.json names the encoder, a key of `jumok.tasks.ENCODERS`; one that names none has a tokenizer. Other files and
+folders (a README, an export) may lie in the directory; they are not part of the bundle and are never read here.
 Neither writing nor reading imports torch: weights are float32 NumPy arrays.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,10 +44,11 @@ from jumok.files import (
     verify_directory,
     write_directory_durably,
 )
+from jumok.tasks import ENCODERS, EncoderEntry
 
-CONFIG, WEIGHTS, TOKENIZER, CARD = "config.json", "weights.safetensors", "tokenizer.model", "card.json"
+CONFIG, WEIGHTS, CARD = "config.json", "weights.safetensors", "card.json"
 
-_MAX_TOKENIZER_BYTES = 64 << 20
+_MAX_ENCODER_BYTES = 64 << 20
 _MAX_WEIGHTS_BYTES = 16 << 30  # 20 times the paper's big model
 _MAX_DIMENSIONS = 8
 _ATTEMPTS = 10
@@ -60,7 +63,8 @@ class Bundle:
     path: Path
     config: dict[str, Any]
     card: dict[str, Any]
-    tokenizer_bytes: bytes
+    encoder_name: str  # key of ENCODERS
+    encoder_bytes: bytes
     _weights_file: BufferedReader = field(repr=False)
     _weights_record: FileRecord = field(repr=False)
 
@@ -76,7 +80,7 @@ class Bundle:
         data = self._weights_file.read(self._weights_record.size)
         if hashlib.sha256(data).hexdigest() != self._weights_record.sha256:
             raise BundleError(f"{where}: was changed since it was opened. Load the model again.")
-        return _parse_weights(data, where)
+        return {current_weight_name(name): array for name, array in _parse_weights(data, where).items()}
 
 
 def save_bundle(
@@ -84,48 +88,63 @@ def save_bundle(
     *,
     config: Mapping[str, Any],
     weights: Weights,
-    tokenizer: bytes,
+    encoder: tuple[str, bytes],
     card: Mapping[str, Any],
     fs: FileSystem = REAL_FILES,
 ) -> None:
-    """Write or replace the bundle at `path`: at every instant `load_bundle(path)` finds the old one or the new."""
+    """Write or replace the bundle at `path`: at every instant `load_bundle(path)` finds the old one or the new.
+
+    `encoder` is its name, a key of ENCODERS, and its content.
+    """
     if path.exists() and not (path / MANIFEST).is_file():
         raise BundleError(f"{path}: exists and is not a model directory. Choose another place or move it away.")
     make_directory_durably(fs, path.parent)
-    finish_replacement(path, fs=fs)
+    name, content = encoder
     files: dict[str, bytes | Callable[[], bytes]] = {
         CONFIG: format_json(config),
         WEIGHTS: lambda: _format_weights(weights),
-        TOKENIZER: tokenizer,
-        CARD: format_json(card),
+        ENCODERS[name].file: content,
+        CARD: format_json({**card, "encoder": name}),
     }
-    size = sum(array.nbytes for array in weights.values()) + len(tokenizer)
-    write_directory_durably(fs, _successor(path), files, bytes_needed=size)
+    size = sum(array.nbytes for array in weights.values()) + len(content)
+    replace_directory(path, files, bytes_needed=size, fs=fs)
+
+
+def replace_directory(
+    path: Path,
+    files: Mapping[str, bytes | Callable[[], bytes]],
+    *,
+    bytes_needed: int,
+    fs: FileSystem = REAL_FILES,
+) -> None:
+    """Write a directory with a manifest, or replace it: the old one stays until the new one is complete."""
+    finish_replacement(path, fs=fs)
+    write_directory_durably(fs, successor(path), files, bytes_needed=bytes_needed)
     finish_replacement(path, fs=fs)
 
 
 def finish_replacement(path: Path, *, fs: FileSystem = REAL_FILES) -> None:
-    """Put the successor of `path` in its place if there is one, as after a crash; only the one who writes may do so.
+    """Rename the successor of `path` to `path` if there is one, as after a crash; only the writing process may do so.
 
-    No system call that works everywhere replaces a directory at once. A symbolic link can be replaced, but `cp -r`
-    would copy the link instead of the model. So the new bundle first stands, whole, beside the old under a name of its
-    own: from then on it counts. Between the two renames that follow nothing is called `path`, and `load_bundle` takes
-    the successor; a crash there is repaired by calling this again.
+    No system call that works everywhere replaces a directory atomically. A symbolic link can be replaced, but `cp -r`
+    would copy the link instead of the model. So the new directory is first written completely beside the old one under
+    a name of its own. Between the two renames that follow nothing is called `path`, and readers take the successor; a
+    crash there is repaired by calling this again.
     """
-    successor = _successor(path)
-    if not successor.exists():
+    new = successor(path)
+    if not new.exists():
         return
     try:
-        verify_directory(successor)
+        verify_directory(new)
     except UnreadableError:  # the disk lost what it had promised to keep: the old one stays
-        remove(fs, set_aside(fs, successor))
+        remove(fs, set_aside(fs, new))
         return
     old = set_aside(fs, path) if path.exists() else None
     try:
-        fs.rename(successor, path)
+        fs.rename(new, path)
         fs.sync_directory(path.parent)
     except OSError as error:
-        raise BundleError(f"{path}: the model cannot be renamed from {successor} ({error.strerror}).") from error
+        raise BundleError(f"{path}: the model cannot be renamed from {new} ({error.strerror}).") from error
     if old is not None:
         remove(fs, old)
 
@@ -145,7 +164,8 @@ def load_bundle(path: Path) -> Bundle:
     raise BundleError(f"{path}: is being replaced all the time. Copy the model elsewhere and load the copy.")
 
 
-def _successor(path: Path) -> Path:
+def successor(path: Path) -> Path:
+    """The name under which the next version of the directory `path` is written."""
     return path.parent / f".next-{path.name}"
 
 
@@ -153,11 +173,11 @@ def _find_bundle(path: Path) -> Path:
     path = Path(os.path.abspath(path))  # gives "." and "run/.." a name, which the successor needs
     for place in (path, path / "model"):
         # The successor may take its place between the first look and the second, hence the third.
-        for candidate in (place, _successor(place), place):
+        for candidate in (place, successor(place), place):
             if os.path.lexists(candidate / MANIFEST):
                 return candidate
     if not path.exists():
-        raise BundleError(f"{path}: no such model directory. Check the path given with -m.")
+        raise BundleError(f"{path}: no such model directory. Check the path.")
     if not path.is_dir():
         raise BundleError(f"{path}: is a file; a model is a directory. Give the directory that holds {WEIGHTS}.")
     if (path / "run.json").exists():
@@ -178,21 +198,40 @@ def _identity(directory: Path) -> tuple[int, ...]:
 
 def _read_bundle(directory: Path) -> Bundle:
     records = read_manifest(directory)
-    for name in (CONFIG, WEIGHTS, TOKENIZER, CARD):
-        if name not in records:
-            raise UnreadableError(directory / MANIFEST, f"does not list {name}")
-    config = _read_json(directory / CONFIG, records[CONFIG])
-    card = _read_json(directory / CARD, records[CARD])
-    tokenizer = read_verified(directory / TOKENIZER, records[TOKENIZER], _MAX_TOKENIZER_BYTES)
-    where, record = directory / WEIGHTS, records[WEIGHTS]
+    config, card = (_read_json(directory / name, _record(directory, records, name)) for name in (CONFIG, CARD))
+    encoder = _encoder_entry(card, directory)
+    content = read_verified(directory / encoder.file, _record(directory, records, encoder.file), _MAX_ENCODER_BYTES)
+    where, record = directory / WEIGHTS, _record(directory, records, WEIGHTS)
     if record.size > _MAX_WEIGHTS_BYTES:
         raise UnreadableError(
             where, f"is said to have {record.size:,} bytes, at most {_MAX_WEIGHTS_BYTES:,} make sense"
         )
     file = open_verified(where, record)
-    bundle = Bundle(directory, config, card, tokenizer, file, record)
+    bundle = Bundle(directory, config, card, encoder.name, content, file, record)
     weakref.finalize(bundle, file.close)
     return bundle
+
+
+def _record(directory: Path, records: Mapping[str, FileRecord], name: str) -> FileRecord:
+    if name not in records:
+        raise UnreadableError(directory / MANIFEST, f"does not list {name}")
+    return records[name]
+
+
+def _encoder_entry(card: Mapping[str, Any], directory: Path) -> EncoderEntry:
+    name = card.get("encoder", "tokenizer")
+    if not isinstance(name, str) or name not in ENCODERS:
+        raise UnreadableError(
+            directory / CARD,
+            f"names the encoder {name!r}, which is unknown here",
+            "Use the version of Jumok, or the plug-in, that it was trained with.",
+        )
+    return ENCODERS[name]
+
+
+def current_weight_name(weight: str) -> str:
+    """The name of a weight today: the scales of n-grams were called loudness once."""
+    return re.sub(r"^(ngrams\.\d+)\.loudness$", r"\1.scale", weight)
 
 
 def _read_json(path: Path, record: FileRecord) -> dict[str, Any]:

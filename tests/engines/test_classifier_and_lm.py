@@ -65,7 +65,9 @@ def generator(tokenizer: Tokenizer, language_model: LanguageModel) -> TextGenera
 def saved(tmp_path: Path, model: torch.nn.Module, tokenizer: Tokenizer, card: dict[str, object]) -> Bundle:
     weights = {name: weight.detach().numpy() for name, weight in model.state_dict().items()}
     values = model.config.to_dict()  # type: ignore[union-attr, operator]
-    save_bundle(tmp_path / "model", config=values, weights=weights, tokenizer=tokenizer.to_bytes(), card=card)
+    save_bundle(
+        tmp_path / "model", config=values, weights=weights, encoder=("tokenizer", tokenizer.to_bytes()), card=card
+    )
     return load_bundle(tmp_path / "model")
 
 

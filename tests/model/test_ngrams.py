@@ -1,4 +1,4 @@
-"""Scores of runs of tokens, and texts longer than a window."""
+"""Scores of n-grams, and texts longer than a window."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
-from jumok.model.ngram_runs import run_places, spelled
-from jumok.model.ngrams import LONGEST_PIECE, NgramScores
+from jumok.model.ngram_table import ngram_rows, spell
+from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 
 text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
 
@@ -20,15 +20,15 @@ def ngram_scores(places: int, classes: int, unit: str = "token") -> NgramScores:
     return NgramScores(preset("tiny", vocabulary=41, task="classifier", **sizes), unit)
 
 
-def runs_of(tokens: list[int]) -> set[tuple[int, ...]]:
-    """All runs of one to four tokens, the slow way."""
+def ngrams_of(tokens: list[int]) -> set[tuple[int, ...]]:
+    """All n-grams of one to four tokens, the slow way."""
     return {tuple(tokens[i : i + n]) for n in (1, 2, 3, 4) for i in range(len(tokens) - n + 1)}
 
 
 @given(text_of_tokens)
-def test_every_run_has_a_place_and_counts_once(tokens: list[int]) -> None:
-    found, counted = run_places(np.array([tokens]), 4, 1 << 30)
-    assert int(counted.sum()) == len(runs_of(tokens))  # in a billion places, none of these few meet
+def test_every_ngram_has_a_row_and_counts_once(tokens: list[int]) -> None:
+    found, counted = ngram_rows(np.array([tokens]), 4, 1 << 30)
+    assert int(counted.sum()) == len(ngrams_of(tokens))  # in a billion rows, none of these few meet
     assert len(set(found[counted].tolist())) == int(counted.sum())
 
 
@@ -49,15 +49,15 @@ def test_order_counts_and_an_empty_text_scores_nothing() -> None:
     assert layer(torch.tensor([[3, 0, 0]])).abs().max() == 0  # every text has an end, and this one nothing else
 
 
-def test_what_tokens_are_worth_adds_up_when_no_run_comes_twice() -> None:
+def test_attributions_add_up_when_no_ngram_comes_twice() -> None:
     layer = ngram_scores(1 << 16, 2)
     torch.nn.init.normal_(layer.scores)
     text = torch.tensor([[5, 6, 7, 8, 9]])
     scores = layer(text)[0]
-    torch.testing.assert_close(layer.worth(text, 1).sum(), scores[1] - scores[0])
+    torch.testing.assert_close(layer.attribution(text, 1).sum(), scores[1] - scores[0])
 
 
-SPELLING = torch.zeros(41, LONGEST_PIECE)  # token 7 is written 70 71, token 3 is written 30
+SPELLING = torch.zeros(41, LONGEST_TOKEN)  # token 7 is written 70 71, token 3 is written 30
 for token in range(1, 41):
     for place in range(1 + token % 3):
         SPELLING[token, place] = 10 * token + place
@@ -68,7 +68,7 @@ def test_texts_are_spelled_one_character_after_another(texts: list[list[int]]) -
     longest = max(map(len, texts))
     padded = np.array([tokens + [0] * (longest - len(tokens)) for tokens in texts])
     slowly = [[int(c) for token in tokens for c in SPELLING[token] if c] for tokens in texts]
-    found = spelled(padded, SPELLING.numpy())
+    found = spell(padded, SPELLING.numpy())
     assert [[int(c) for c in row if c] for row in found] == slowly
     assert found.shape[1] == max(map(len, slowly))
 
@@ -89,13 +89,13 @@ def test_runs_of_characters_do_not_ask_how_a_text_was_cut() -> None:
     assert not torch.allclose(layer(text), layer(torch.tensor([[5, 6, 9]])))
 
 
-def test_tokens_get_what_their_characters_are_worth() -> None:
+def test_tokens_get_the_attribution_of_their_characters() -> None:
     layer = spelling_layer()
     text = torch.tensor([[5, 6, 7, 8, 9]])
     scores = layer(text)[0]
-    worth = layer.worth(text, 1)
-    assert worth.shape == (5,)
-    torch.testing.assert_close(worth.sum(), scores[1] - scores[0])
+    attribution = layer.attribution(text, 1)
+    assert attribution.shape == (5,)
+    torch.testing.assert_close(attribution.sum(), scores[1] - scores[0])
 
 
 def test_no_text_at_all_scores_nothing() -> None:

@@ -43,11 +43,11 @@ def test_order_of_words_is_learned() -> None:
 def test_it_is_the_minimum() -> None:
     """Autograd finds no slope where the search ended."""
     layer = fitted()
-    loud = layer.loudness.sqrt()
+    loud = layer.scale.sqrt()
     weights = (layer.scores / loud.clamp(min=1e-9)[:, None]).requires_grad_()
     loss = weights.square().sum() / 2
     for batch in batches():
-        found, counted = layer.runs(torch.from_numpy(batch.text))
+        found, counted = layer.rows(torch.from_numpy(batch.text))
         values = loud[found] * counted
         values = values / values.norm(dim=1, keepdim=True)
         logits = (weights[found] * values[..., None]).sum(1)

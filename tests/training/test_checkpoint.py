@@ -205,6 +205,13 @@ def test_one_group_of_one_step_can_be_read(tmp_path: Path) -> None:
     assert load_group(tmp_path, 1, "model") is None
 
 
+def test_weights_are_read_under_their_present_names(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, 1, {"model": {"ngrams.0.loudness": torch.ones(2)}}, {}, fs=FaultyFiles())
+    weights = load_group(tmp_path, 1, "model")
+    assert weights is not None
+    assert list(weights) == ["ngrams.0.scale"]
+
+
 def test_a_damaged_checkpoint_does_not_count_as_kept(tmp_path: Path) -> None:
     for step in (1, 2):
         save(tmp_path, step)

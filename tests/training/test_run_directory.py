@@ -320,7 +320,9 @@ def test_a_log_that_finds_the_disk_full_keeps_whole_lines(tmp_path: Path) -> Non
 
 def save_model(path: Path, number: int, fs: FileSystem | None = None) -> None:
     weights = {"w": np.full(3, number, np.float32)}
-    save_bundle(path, config={"number": number}, weights=weights, tokenizer=b"t", card={}, fs=fs or QUICK())
+    save_bundle(
+        path, config={"number": number}, weights=weights, encoder=("tokenizer", b"t"), card={}, fs=fs or QUICK()
+    )
 
 
 def test_opening_finishes_a_model_that_was_being_replaced(tmp_path: Path) -> None:

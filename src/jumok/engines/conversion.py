@@ -46,7 +46,7 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     final = bundle.path / DIRECTORY
     with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
         directory = Path(temporary, DIRECTORY)
-        _convert(config, bundle.weights(), Tokenizer.from_bytes(bundle.tokenizer_bytes), directory, quantization)
+        _convert(config, bundle.weights(), Tokenizer.from_bytes(bundle.encoder_bytes), directory, quantization)
         certificate = {"weights": bundle.weights_digest, "quantization": quantization, **certify(directory)}
         files: dict[str, bytes | Callable[[], bytes]] = {
             path.name: partial(path.read_bytes) for path in sorted(directory.iterdir())

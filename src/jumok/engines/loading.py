@@ -99,7 +99,7 @@ def _bundle_of(path: str | Path, wanted: str) -> Bundle:
 
 
 def _tokenizer(bundle: Bundle) -> Tokenizer:
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes, origin=str(bundle.path / "tokenizer.model"))
+    tokenizer = Tokenizer.from_bytes(bundle.encoder_bytes, origin=str(bundle.path / "tokenizer.model"))
     if tokenizer.size != bundle.config.get("vocabulary"):
         raise BundleError(
             f"{bundle.path}: its tokenizer has {tokenizer.size} pieces, its model {bundle.config.get('vocabulary')}: "

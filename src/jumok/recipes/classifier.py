@@ -20,7 +20,7 @@ from jumok.metrics.classification import Answers, classification_scores, fit_sha
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
-from jumok.model.ngram_runs import LONGEST_RUN
+from jumok.model.ngram_table import LONGEST_NGRAM
 from jumok.model.ngrams import NgramScores
 from jumok.recipes.corpus_task import CorpusTask
 from jumok.recipes.job import TrainingResult, train
@@ -82,7 +82,7 @@ class ClassifierTask(CorpusTask):
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
         unit = "both" if writes_syllables_or_words(self.corpus.tokenizer) else "token"
-        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_RUN["token"] * facts["tokens"])
+        runs = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_NGRAM["token"] * facts["tokens"])
         return (
             Choice("model.ngrams", 1 << runs.bit_length() - 1, "places for the runs in these texts"),
             Choice("model.ngram_unit", unit, "what says most in the script of these texts"),

@@ -113,7 +113,7 @@ def _run_of(model: Path) -> Path:
 
 
 def _certify_translator(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    tokenizer = Tokenizer.from_bytes(bundle.encoder_bytes)
     original = TorchEngine.from_bundle(bundle)
     longest = longest_text(original.model.config)
     exported = _engine(bundle, directory)
@@ -133,14 +133,14 @@ def _certify_translator(bundle: Bundle, directory: Path, quantization: str, prob
 
 
 def _engine(bundle: Bundle, directory: Path, *, fast: float | None = None) -> Ctranslate2Engine:
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    tokenizer = Tokenizer.from_bytes(bundle.encoder_bytes)
     longest = longest_text(config_from_dict(bundle.config))
     return Ctranslate2Engine(directory, tokenizer, lambda: TorchEngine.from_bundle(bundle), longest=longest, fast=fast)
 
 
 def _add_shortlist(bundle: Bundle, directory: Path, probe: Probe, train: TokenStore) -> dict[str, Any]:
     """Puts a shortlist beside the exported model, the fastest that costs hardly any BLEU, if there is one."""
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    tokenizer = Tokenizer.from_bytes(bundle.encoder_bytes)
     lexicon = learn_lexicon(_pairs(train), tokenizer.size)
     values: dict[str, Any] = {"bleu_beam": _bleu(_engine(bundle, directory), tokenizer, probe, FAST_BEAM)}
     for candidates, frequent, patience in SHORTLISTS:
@@ -168,7 +168,7 @@ def _require_bleu(wanted: float, found: float, probes: int) -> None:
 
 
 def _certify_language_model(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    tokenizer = Tokenizer.from_bytes(bundle.encoder_bytes)
     original = TorchLanguageModel.from_bundle(bundle)
     longest = longest_text(original.model.config)
     exported = Ctranslate2LanguageModel(directory, tokenizer, lambda: original, longest=longest)
@@ -203,7 +203,7 @@ def _require_bits(wanted: float, found: float, probes: int) -> None:
 
 
 def _certify_classifier(bundle: Bundle, directory: Path, quantization: str, probe: Probe) -> dict[str, Any]:
-    tokenizer = Tokenizer.from_bytes(bundle.tokenizer_bytes)
+    tokenizer = Tokenizer.from_bytes(bundle.encoder_bytes)
     original = TorchClassifier.from_bundle(bundle)
     exported = Ctranslate2Classifier(directory, bundle, lambda: original)
     texts = [*tokenizer.encode([texts[0] for texts in probe]), *made_up_sources(tokenizer)]

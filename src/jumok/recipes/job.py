@@ -214,8 +214,8 @@ class _Job:
             **self.task.card(),
             "versions": versions(),
         }
-        tokenizer = self.task.tokenizer.to_bytes()
-        save_bundle(self.run.model, config=config.to_dict(), weights=weights, tokenizer=tokenizer, card=card)
+        encoder = "tokenizer", self.task.tokenizer.to_bytes()
+        save_bundle(self.run.model, config=config.to_dict(), weights=weights, encoder=encoder, card=card)
 
 
 def _schedule(settings: Settings) -> Schedule:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import LabelledBatch
-from jumok.model.ngrams import LONGEST_PIECE, NgramScores
+from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer
 
 TRUST = 8.0  # in the texts against the wish for small weights
@@ -41,18 +41,18 @@ class _Runs:
 
 
 def fit_ngram_scores(batches: Iterable[LabelledBatch], ngrams: NgramScores, class_weights: Tensor) -> None:
-    """Fills in the scores and the loudness of runs."""
+    """Fit the scores and scales of n-grams to labelled texts."""
     runs = _collect(batches, ngrams, MOST_SCORES // len(class_weights))
     ratios = _log_count_ratios(runs, *ngrams.scores.shape)
     loud = ratios.norm(dim=1)
     weights = _logistic_regression(runs, loud, class_weights)
     ngrams.scores.copy_(weights * loud[:, None])
-    ngrams.loudness.copy_(loud.square())
+    ngrams.scale.copy_(loud.square())
 
 
 def spelling_of(tokenizer: Tokenizer) -> Tensor:
-    """[V, LONGEST_PIECE] the characters of every token as numbers, then zeros; what is not text is a character too."""
-    table = torch.zeros(tokenizer.size, LONGEST_PIECE)
+    """[V, LONGEST_TOKEN] the characters of every token as numbers, then zeros; what is not text is a character too."""
+    table = torch.zeros(tokenizer.size, LONGEST_TOKEN)
     for token, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
         characters = [ord(character) for character in piece] if token >= FIRST_PIECE else [_BEYOND_UNICODE + token]
         table[token, : len(characters)] = torch.tensor(characters)
@@ -71,7 +71,7 @@ def _collect(batches: Iterable[LabelledBatch], ngrams: NgramScores, most_texts: 
     labels: list[Tensor] = []
     total = texts = 0
     for batch in batches:
-        found, counted = ngrams.runs(torch.from_numpy(batch.text))
+        found, counted = ngrams.rows(torch.from_numpy(batch.text))
         found_places.append(found[counted].int())
         counts.append(counted.sum(1))
         labels.append(torch.from_numpy(batch.labels))

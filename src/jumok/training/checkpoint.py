@@ -20,6 +20,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from jumok.bundle import current_weight_name
 from jumok.errors import CheckpointError
 from jumok.files import (
     REAL_FILES,
@@ -253,4 +254,4 @@ def _read_group(path: Path, group: str, records: Mapping[str, FileRecord]) -> di
     except safetensors.SafetensorError as error:
         raise UnreadableError(where, f"is not a safetensors file ({error})") from error
     # Into torch's own, aligned memory, as in a training that never stopped: kernels may round by alignment.
-    return {name: loaded.pop(name).clone() for name in list(loaded)}
+    return {current_weight_name(name): loaded.pop(name).clone() for name in list(loaded)}

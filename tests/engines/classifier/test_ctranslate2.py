@@ -48,13 +48,15 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
     model = Classifier(config_from_dict({**sizes, **layers, **changes}))
     for part in model.ngrams:
         torch.nn.init.normal_(part.get_parameter("scores"))
-        torch.nn.init.uniform_(part.get_parameter("loudness"))
+        torch.nn.init.uniform_(part.get_parameter("scale"))
         if part.spelling is not None:
             part.get_buffer("spelling").copy_(spelling_of(tokenizer))
     larger = {name: 2 * weight for name, weight in model.named_parameters()}
     weights = {name: weight.detach().float().numpy() for name, weight in (model.state_dict() | larger).items()}
     config = model.config.to_dict()
-    save_bundle(directory / "model", config=config, weights=weights, tokenizer=tokenizer.to_bytes(), card=CARD)
+    save_bundle(
+        directory / "model", config=config, weights=weights, encoder=("tokenizer", tokenizer.to_bytes()), card=CARD
+    )
     return directory / "model"
 
 
@@ -131,7 +133,7 @@ def test_auto_takes_the_export(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert isinstance(load(path).engine, Ctranslate2Classifier)
     assert isinstance(load(path, "torch").engine, TorchClassifier)
     np.testing.assert_allclose(load_encoder(path)(TEXTS), before, atol=1e-5)
-    assert load_bundle(path).card == CARD
+    assert load_bundle(path).card == {**CARD, "encoder": "tokenizer"}
 
 
 @pytest.mark.parametrize("command", ["classify", "embed", "evaluate"])

@@ -49,7 +49,9 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
     model = LanguageModel(config_from_dict({**sizes, **layers, **changes}))
     weights = {name: (weight * 2).numpy() for name, weight in model.state_dict().items()}
     config = model.config.to_dict()
-    save_bundle(directory / "model", config=config, weights=weights, tokenizer=tokenizer.to_bytes(), card={})
+    save_bundle(
+        directory / "model", config=config, weights=weights, encoder=("tokenizer", tokenizer.to_bytes()), card={}
+    )
     return directory / "model"
 
 

@@ -51,7 +51,9 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
     model = Translator(config_from_dict({**sizes, "encoder_layers": 2, "decoder_layers": 2, **changes}))
     weights = {name: (weight * 2).numpy() for name, weight in model.state_dict().items()}
     config = model.config.to_dict()
-    save_bundle(directory / "model", config=config, weights=weights, tokenizer=tokenizer.to_bytes(), card={})
+    save_bundle(
+        directory / "model", config=config, weights=weights, encoder=("tokenizer", tokenizer.to_bytes()), card={}
+    )
     return directory / "model"
 
 
@@ -154,7 +156,7 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
     probe = [pair for pair in zip(*(file.read_text("utf-8").splitlines() for file in files), strict=True) if all(pair)]
     tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
-    train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
+    train = prepare_corpus(PAIRS, tmp_path / "store", files, encoder=tokenizer).train
     monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0)])
     directory, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["shortlist"] is None
@@ -184,7 +186,7 @@ def test_a_prefix_is_kept_with_a_shortlist(tmp_path: Path, monkeypatch: pytest.M
     files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
     sources, translations = (file.read_text("utf-8").splitlines() for file in files)
     tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
-    train = prepare_corpus(PAIRS, tmp_path / "store", files, tokenizer=tokenizer).train
+    train = prepare_corpus(PAIRS, tmp_path / "store", files, encoder=tokenizer).train
     probe = [pair for pair in zip(sources, translations, strict=True) if all(pair)]
     monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(1, 5, 1.0)])  # as short as those of a large vocabulary
     monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST_BY_SHORTLIST", 100.0)
@@ -209,7 +211,7 @@ def test_a_model_that_was_replaced_meanwhile_is_not_exported(tmp_path: Path, tok
 
     def replace(_: Path) -> dict[str, Any]:
         weights = {name: 3 * weight for name, weight in old.weights().items()}
-        save_bundle(path, config=old.config, weights=weights, tokenizer=old.tokenizer_bytes, card={})
+        save_bundle(path, config=old.config, weights=weights, encoder=("tokenizer", old.encoder_bytes), card={})
         return {}
 
     with pytest.raises(BundleError, match="was replaced meanwhile"):

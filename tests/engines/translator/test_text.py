@@ -259,7 +259,7 @@ def bundle(trained: Translator, tokenizer: Tokenizer, tmp_path: Path) -> dict[st
         "path": tmp_path / "run" / "model",
         "config": trained.config.to_dict(),
         "weights": weights,
-        "tokenizer": tokenizer.to_bytes(),
+        "encoder": ("tokenizer", tokenizer.to_bytes()),
         "card": {"languages": ["en", "ko"]},
     }
 
@@ -270,7 +270,7 @@ def test_load_a_bundle_or_a_run(bundle: dict[str, Any], engine: str) -> None:
     for path in (bundle["path"], str(bundle["path"].parent)):
         translator = load(path, engine)
         assert translator.translate("cat .") == "고양이 ."
-        assert translator.card == {"languages": ["en", "ko"]}
+        assert translator.card == {"languages": ["en", "ko"], "encoder": "tokenizer"}
 
 
 @pytest.mark.parametrize(("task", "command"), [("classifier", "jumok classify"), ("language_model", "jumok generate")])
@@ -283,7 +283,7 @@ def test_a_bundle_of_another_task_names_its_command(bundle: dict[str, Any], task
 
 def test_a_tokenizer_of_another_model_is_refused(bundle: dict[str, Any]) -> None:
     other = Tokenizer.train(["something else entirely"] * 20, 300)
-    save_bundle(**bundle | {"tokenizer": other.to_bytes()})
+    save_bundle(**bundle | {"encoder": ("tokenizer", other.to_bytes())})
     with pytest.raises(BundleError, match="not trained together"):
         load(bundle["path"])
 

@@ -225,7 +225,12 @@ def test_a_prefix_that_does_not_fit_is_refused(engine: TorchEngine) -> None:
 
 def write_bundle(path: Path, model: Translator, tokenizer: Tokenizer, **changes: Any) -> Path:
     weights = {name: tensor.numpy(force=True) for name, tensor in model.state_dict().items()}
-    contents = {"config": model.config.to_dict(), "weights": weights, "tokenizer": tokenizer.to_bytes(), "card": {}}
+    contents = {
+        "config": model.config.to_dict(),
+        "weights": weights,
+        "encoder": ("tokenizer", tokenizer.to_bytes()),
+        "card": {},
+    }
     save_bundle(path, **(contents | changes))
     return path
 

@@ -19,7 +19,7 @@ from jumok.engines.conversion import longest_text
 from jumok.engines.engine import sorted_batches, to_unit_length
 from jumok.metrics.classification import Scores
 from jumok.model.config.classifier import ClassifierConfig
-from jumok.model.ngram_runs import LONGEST_RUN, RunScores
+from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable
 from jumok.system import usable_cores
 from jumok.tokenizer import EOS, PAD
 
@@ -38,7 +38,7 @@ class Ctranslate2Classifier:
         self._config = ClassifierConfig.from_dict(bundle.config)
         weights = bundle.weights()
         self._head, self._bias = weights["head.weight"], weights["head.bias"]
-        self._ngrams = _run_scores(self._config, weights)
+        self._ngrams = _ngram_tables(self._config, weights)
         self._share = weights.get("encoder_share", np.float32(1))
         self._make_fallback = fallback
         self._fallback: ClassifierEngine | None = None
@@ -63,7 +63,7 @@ class Ctranslate2Classifier:
             return np.zeros((0, self.classes), np.float32)
         result = self._share * self._encoder_scores(texts)
         for ngrams in self._ngrams:
-            result = result + self._run_scores(ngrams, texts)
+            result = result + self._ngram_scores(ngrams, texts)
         return result
 
     def vectors(self, texts: Ids) -> Reals:
@@ -115,7 +115,7 @@ class Ctranslate2Classifier:
         result: Reals = together.reduceat(np.stack([measured[i] for i in range(len(rows))]), starts)
         return result
 
-    def _run_scores(self, ngrams: RunScores, texts: Ids) -> Scores:
+    def _ngram_scores(self, ngrams: NgramTable, texts: Ids) -> Scores:
         rows = [[*text, EOS] for text in texts]
         batches = self._batches(rows)
         result = np.zeros((len(texts), self.classes), np.float32)
@@ -135,12 +135,12 @@ class Ctranslate2Classifier:
         return self._fallback
 
 
-def _run_scores(config: ClassifierConfig, weights: dict[str, Reals]) -> list[RunScores]:
+def _ngram_tables(config: ClassifierConfig, weights: dict[str, Reals]) -> list[NgramTable]:
     return [
-        RunScores(
+        NgramTable(
             weights[f"ngrams.{number}.scores"],
-            weights[f"ngrams.{number}.loudness"],
-            LONGEST_RUN[unit],
+            weights[f"ngrams.{number}.scale"],
+            LONGEST_NGRAM[unit],
             weights.get(f"ngrams.{number}.spelling"),
         )
         for number, unit in enumerate(config.ngram_units)

@@ -91,6 +91,6 @@ class TorchClassifier:
         worth = (vectors.grad * vectors).detach().flatten(0, 1).sum(-1)[: row.shape[1]]  # windows in their order
         for part in self.model.ngrams:
             assert isinstance(part, NgramScores)
-            worth = worth + part.worth(row, chosen)
+            worth = worth + part.attribution(row, chosen)
         result: list[float] = worth[: len(text)].tolist()
         return result

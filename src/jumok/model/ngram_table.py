@@ -1,0 +1,110 @@
+"""The n-grams of a text and their scores, in NumPy: needs no torch, since no gradient ever goes through.
+
+N-grams are found by hash, so there is no list of them to keep: two rare ones may share a row of the table.
+Axes: B texts, S tokens, U units (tokens or characters), L lengths of n-grams, R = L U, P rows of the table, C classes,
+V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+LONGEST_NGRAM = {"token": 4, "character": 6}  # in units
+_MULTIPLIER = np.int64(6364136223846793005)  # of Knuth's generator: spreads neighbouring numbers over all the bits
+_UPPER_BITS = np.int64(29)  # the lower bits of a product depend only on the lower bits of its factors
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float32]
+
+
+def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, BoolArray]:
+    """Hashes of all n-grams of units [B, U], n = 1 … longest.
+
+    Returns the table row [L, B, U] of the n-gram of each length that begins at each unit, and whether there is one: an
+    n-gram holds no padding.
+    """
+    hashes, complete = [], []
+    mixed, real = np.zeros_like(units), np.ones_like(units, np.bool_)
+    for shift in range(longest):
+        unit = np.zeros_like(units)
+        unit[:, : max(0, units.shape[1] - shift)] = units[:, shift:]
+        mixed = (mixed + unit) * _MULTIPLIER + 1
+        real = real & (unit != 0)
+        hashes.append((mixed >> _UPPER_BITS) & (rows - 1))
+        complete.append(real)
+    return np.stack(hashes), np.stack(complete)
+
+
+def ngram_rows(units: IntArray, longest: int, rows: int) -> tuple[IntArray, BoolArray]:
+    """The table rows [B, R] of each text's n-grams in ascending order, and which entries count: each row once."""
+    hashes, complete = hash_ngrams(units, longest, rows)
+    found = np.where(complete, hashes, rows).transpose(1, 0, 2).reshape(len(units), -1)  # incomplete ones come last
+    found.sort(1)
+    new = np.ones_like(found, np.bool_)
+    new[:, 1:] = found[:, 1:] != found[:, :-1]
+    return np.minimum(found, rows - 1), new & (found < rows)
+
+
+def spell(text: IntArray, spelling: FloatArray) -> IntArray:
+    """The characters [B, U] of all tokens [B, S] in order, then padding. `spelling` [V, W] holds those of a token."""
+    characters = spelling[text].reshape(len(text), -1)
+    real = characters != 0
+    counts = real.sum(1)
+    result = np.zeros((len(text), counts.max(initial=0)), np.int64)
+    result[np.arange(result.shape[1]) < counts[:, None]] = characters[real]
+    return result
+
+
+@dataclass(frozen=True)
+class NgramTable:
+    """The class scores of a text: the sum over its n-grams, divided by the norm of their scales."""
+
+    scores: FloatArray  # [P, C]
+    scale: FloatArray  # [P] squared; the norm keeps the scores of long texts as large as those of short ones
+    longest: int  # units of an n-gram
+    spelling: FloatArray | None = None  # [V, W] the characters of every token, if they are the units
+
+    def rows(self, text: IntArray) -> tuple[IntArray, BoolArray]:
+        """The rows [B, R] of the n-grams of texts [B, S] in ascending order, and which entries count: each row once."""
+        return ngram_rows(self._units(text), self.longest, len(self.scores))
+
+    def __call__(self, text: IntArray) -> FloatArray:
+        """Scores [B, C] of texts [B, S]."""
+        found, counted = self.rows(text)
+        texts, rows = np.nonzero(counted)[0], found[counted]
+        columns = [np.bincount(texts, of_class[rows], len(text)) for of_class in self.scores.T]
+        result: FloatArray = (np.stack(columns, 1) / self._norms(texts, rows, len(text))[:, None]).astype(np.float32)
+        return result
+
+    def attribution(self, text: IntArray, chosen: int) -> FloatArray:
+        """How much each token of a text [1, S] adds to the score of a class, less the mean of the others: [S].
+
+        The score of an n-gram is shared equally by its tokens.
+        """
+        hashes, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
+        others = (self.scores.sum(1) - self.scores[:, chosen]) / max(1, self.scores.shape[1] - 1)
+        found, counted = self.rows(text)
+        norm = self._norms(np.nonzero(counted)[0], found[counted], 1)
+        margins = (self.scores[:, chosen] - others)[hashes[:, 0]] * complete[:, 0] / norm
+        result = np.zeros(margins.shape[1])  # [U]
+        for length in range(1, self.longest + 1):
+            for offset in range(min(length, len(result))):
+                result[offset:] += margins[length - 1, : len(result) - offset] / length
+        if self.spelling is not None:
+            owners = np.repeat(np.arange(text.shape[1]), (self.spelling[text[0]] != 0).sum(1))
+            result = np.bincount(owners, result, text.shape[1])
+        return result.astype(np.float32)
+
+    def _units(self, text: IntArray) -> IntArray:
+        """The tokens, or their characters. A text of `</s>` alone has none."""
+        text = np.where((text != 0).sum(1, keepdims=True) > 1, text, 0)
+        return text if self.spelling is None else spell(text, self.spelling)
+
+    def _norms(self, texts: IntArray, rows: IntArray, count: int) -> npt.NDArray[np.float64]:
+        """The root of the sum of squared scales of each text's n-grams; 1 for a text without any."""
+        squares = np.bincount(texts, self.scale[rows], count)
+        return np.sqrt(np.where(squares > 0, squares, 1.0))
