@@ -120,7 +120,7 @@ def test_the_checker_sees_a_breach(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("jumok.cli.train", "from jumok.recipes import train\nfrom jumok.data.reading import lines\nimport typer"),
+        ("jumok.cli.train", "from jumok.recipes import train\nfrom jumok.data.reading import lines\nimport click"),
         (
             "jumok.model.masks",
             "import torch\nfrom numpy import array\nimport math\nfrom jumok.errors import ShapeError",

@@ -88,7 +88,7 @@ def test_pieces_no_font_can_draw_are_numbered_and_explained(tmp_path: Path, monk
     weights = np.full((2, 2), 0.5, np.float32)
     legend = picture.draw_attention(weights, ["▁a", "</s>"], ["▁가", "</s>"], tmp_path / "a.png")
     assert drawn == [(weights, ["▁a", "</s>"], ["1", "2"], tmp_path / "a.png")]
-    assert legend == ["No font here has the letters of the output, so its pieces are numbered: 1 ▁가  2 </s>"]
+    assert legend == ["No installed font has the letters of the output, so its tokens are numbered: 1 ▁가  2 </s>"]
 
 
 def test_a_picture_is_drawn_without_a_word_when_the_letters_are_there(tmp_path: Path) -> None:

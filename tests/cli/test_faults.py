@@ -55,7 +55,7 @@ def result(run: Path) -> dict[str, Any]:
 def goes_on(jumok: Jumok, directory: Path, step: int) -> None:
     ended = jumok("train", "translator", *train_arguments(directory, steps=STEPS))
     assert ended.code == 0, ended.err
-    assert f"going on from step {step} of {STEPS}" in ended.out
+    assert f"continuing from step {step} of {STEPS}" in ended.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGUSR1, 138)], ids=["TERM", "USR1"])
@@ -64,7 +64,7 @@ def test_a_signal_saves_and_leaves_with_its_own_code(
 ) -> None:
     ended = stopped_by(number, jumok, trained, tmp_path / "here")
     assert ended.code == code
-    assert "Go on with the same command" in ended.err
+    assert "Continue with the same command" in ended.err
     last = read_log(tmp_path / "here" / "run")[-1]
     assert (last["event"], last["step"]) == ("checkpoint", 11)
     goes_on(jumok, tmp_path / "here", 11)

@@ -41,7 +41,7 @@ def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, 
     assert measured["accuracy"] > 0.7
     assert sum(map(sum, measured["confusion"])) == 200
     shown = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--plot", tmp_path / "confusion.png").out
-    assert "true \\ answer" in shown
+    assert "true \\ predicted" in shown
     assert (tmp_path / "confusion.png").stat().st_size > 1000
     for option in (["--output", tmp_path / "out"], ["--beam", "3"], ["--languages", "en", "ko"]):
         refused = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", *option)
@@ -61,7 +61,7 @@ def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, 
 def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
     train_classifier(jumok, reviews, tmp_path / "run")
     ended = jumok("train", "classifier", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *CLASSIFIER)
-    assert "was finished before, at step 150" in ended.out
+    assert "is already finished, at step 150" in ended.out
     other = jumok("train", "lm", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *LM)
     assert other.code == 2
     assert "is a run of another task (classifier, not language_model)" in other.err
@@ -172,7 +172,7 @@ def test_rare_classes_are_learned_too(jumok: Jumok, tmp_path: Path) -> None:
     rows += [f"rare\tbird {n % 5} here {n}\n" for n in range(20)]
     (tmp_path / "a.tsv").write_text("".join(rows), encoding="utf-8")
     ended = jumok("train", "classifier", tmp_path / "a.tsv", "-o", tmp_path / "run", "--steps=60", *CLASSIFIER)
-    assert "they are not balanced" in ended.out
+    assert "unbalanced: " in ended.out
     answer = jumok("classify", "-m", tmp_path / "run", stdin="bird 3 here").out
     assert answer.startswith("rare\t")
 
@@ -192,7 +192,7 @@ def test_a_language_model_is_trained_used_and_measured(jumok: Jumok, tmp_path: P
     assert ended.code == 0, ended.err
     chosen = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["settings"]["loss"]
     assert chosen["smoothing"] == 0.0  # unlike a translator's
-    for said in ("passages to learn from", "bits/byte", "perplexity", "Now: jumok generate -m"):
+    for said in ("passages to train on", "bits/byte", "perplexity", "Now: jumok generate -m"):
         assert said in ended.out
     measured = json.loads(jumok("evaluate", "-m", tmp_path / "run", tmp_path / "a.txt", "--json").out)
     assert measured["bits_per_byte"] < 1.0

@@ -90,7 +90,7 @@ def test_pain_6_long_text_is_not_cut_but_split_and_that_is_said(jumok: Jumok, tr
     ended = jumok("translate", "-m", trained / "run", "--beam=1", stdin=" ".join([SENTENCE] * 200) + "\n")
     [once] = translated(jumok, trained, SENTENCE + "\n", "--beam=1")
     assert ended.out == " ".join([once] * 200) + "\n"
-    assert "1 of 1 lines: too long for one piece, translated in parts (line 1)" in ended.err
+    assert "1 of 1 lines: too long for the model, translated in parts (line 1)" in ended.err
 
 
 def test_pain_7_long_input_does_not_crash(jumok: Jumok, trained: Path) -> None:
@@ -133,7 +133,7 @@ def test_pain_12_what_does_not_fit_into_memory_is_found_at_once_and_cut(
     write_corpus(tmp_path)
     ended = jumok("train", "translator", *train_arguments(tmp_path, steps=4))
     assert ended.code == 0, ended.err
-    assert "memory was not enough: from step 1 on, batches go in" in ended.err
+    assert "not enough memory: from step 1 on, every batch is computed in" in ended.err
 
 
 def test_pain_13_memory_does_not_grow(trained: Path) -> None:

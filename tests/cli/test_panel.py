@@ -36,33 +36,33 @@ def test_time_left_is_the_time_so_far_carried_on() -> None:
     now = 1000.0
     status = Status(clock=lambda: now)
     assert status.remaining is None
-    status.take({"event": "plan", "choices": [], "expected_seconds": 60.0})
-    status.take(SETTINGS)
+    status.update({"event": "plan", "choices": [], "expected_seconds": 60.0})
+    status.update(SETTINGS)
     assert status.remaining == 60
     now += 30
-    status.take(train(20, 4000, 10.0))
+    status.update(train(20, 4000, 10.0))
     assert status.remaining == 30 / 20 * 80
     assert status.speed == 400
 
 
 def test_a_classifier_learns_texts_not_tokens() -> None:
     status = Status()
-    status.take({"event": "corpus", "classes": {"good": 3, "bad": 4}})
-    status.take(SETTINGS)
-    status.take(train(20, 4000, 10.0))
+    status.update({"event": "corpus", "classes": {"good": 3, "bad": 4}})
+    status.update(SETTINGS)
+    status.update(train(20, 4000, 10.0))
     assert "400 texts/s" in describe_step(status)
 
 
 def test_after_a_resume_only_what_was_done_since_counts() -> None:
     now = 0.0
     status = Status(clock=lambda: now)
-    status.take(SETTINGS)
-    status.take({"event": "resumed", "step": 50, "changed": {}})
+    status.update(SETTINGS)
+    status.update({"event": "resumed", "step": 50, "changed": {}})
     now += 10
-    status.take(train(60, 6000, 300.0))
+    status.update(train(60, 6000, 300.0))
     assert status.speed is None  # nobody knows how much of the 300 seconds was before the stop
     assert status.remaining == 40
-    status.take(train(70, 7000, 310.0))
+    status.update(train(70, 7000, 310.0))
     assert status.speed == 100
 
 
@@ -81,7 +81,7 @@ def test_durations(seconds: float | None, text: str) -> None:
             {"event": "restarted", "path": "run/checkpoints", "step": 2000},
             "no checkpoint, though the log had come to step 2,000",
         ),
-        ({"event": "memory", "step": 0, "pieces": 2}, "batches go in 2 parts"),
+        ({"event": "memory", "step": 0, "pieces": 2}, "every batch is computed in 2 parts"),
         ({"event": "resumed", "step": 5, "changed": {"threads": [1, 2]}}, "threads 1 → 2"),
     ],
 )
@@ -99,7 +99,20 @@ def test_the_panel_shows_where_the_training_stands() -> None:
             panel(event)
         console.print(panel.draw())
     text = screen.getvalue()
-    for shown in ("20/100", "2.500", "400", "1.00e-03", "12.3", "40.0", "a [bold]", "→ b", "= c", "20%", "warning:"):
+    for shown in (
+        "20/100",
+        "2.500",
+        "400",
+        "1.00e-03",
+        "12.3",
+        "40.0",
+        "a [bold]",
+        "→ b",
+        "= c",
+        "20%",
+        "Training",
+        "warning:",
+    ):
         assert shown in text
 
 

@@ -3,13 +3,12 @@
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.cli.reading import aligned_texts, chunks_as_they_come
+from jumok.cli.reading import chunks_as_they_come
 from jumok.engines.translator.text import READ_AHEAD, READ_AHEAD_CHARACTERS
 from jumok.errors import InputError
 
@@ -63,16 +62,3 @@ def test_an_error_comes_after_the_lines_before_it() -> None:
     assert next(chunks) == ["fine"]
     with pytest.raises(InputError, match="not fine"):
         next(chunks)
-
-
-def test_aligned_texts_keep_empty_sides(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("one\n\nthree\n", encoding="utf-8")
-    (tmp_path / "b").write_text("\nzwei\ndrei\n", encoding="utf-8")
-    assert list(aligned_texts([tmp_path / "a", tmp_path / "b"])) == [("one", ""), ("", "zwei"), ("three", "drei")]
-
-
-def test_aligned_texts_name_what_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"one\ntwo\n")
-    (tmp_path / "b").write_bytes(b"eins\n\xff\xfe\n")
-    with pytest.raises(InputError, match=r"b:2: not valid UTF-8"):
-        list(aligned_texts([tmp_path / "a", tmp_path / "b"]))

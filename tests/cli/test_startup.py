@@ -7,7 +7,21 @@ import sys
 import pytest
 from commands import SOURCE
 
-COMMANDS = ["demo", "train translator", "translate", "score", "evaluate", "check", "info"]
+from jumok import __version__
+from jumok.cli.app import run
+
+COMMANDS = [
+    "demo",
+    "train translator",
+    "train classifier",
+    "train lm",
+    "translate",
+    "classify",
+    "generate",
+    "embed",
+    "score",
+]
+COMMANDS += ["evaluate", "check", "export", "info"]
 
 PROGRAM = """
 import sys, time
@@ -36,3 +50,44 @@ def test_help_is_quick_has_an_example_and_imports_nothing_heavy(command: str) ->
         assert not heavy
         seconds.append(float(first))
     assert min(seconds) < 0.5
+
+
+def test_a_command_is_not_slowed_down_by_the_others() -> None:
+    program = "import sys; from jumok.cli.app import run; run(['translate', '--help']); "
+    program += "print(*(name for name in sys.modules if name.startswith('jumok.')))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = ended.stdout.splitlines()[-1].split()
+    assert "jumok.cli.translate" in imported
+    assert not {"jumok.cli.train", "jumok.cli.evaluate", "jumok.cli.panel", "jumok.data"}.intersection(imported)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trane"], "Did you mean one of: 'train', 'translate'?"),
+        (["train", "clasifier"], "Did you mean 'classifier'?"),
+        (["train", "translator", "--minuts", "3"], "'--minutes'"),
+        (["translate"], "Missing option '-m' / '--model'"),
+        (["translate", "-m", "run", "--beam", "x"], "Invalid value for '--beam'"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_right_one(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_version_and_the_list_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"jumok {__version__}\n"
+    assert run([]) == 2  # nothing was asked for
+    listed = capsys.readouterr().err
+    for command in ("demo", "train", "translate", "classify", "generate", "evaluate", "export"):
+        assert f"\n  {command} " in listed

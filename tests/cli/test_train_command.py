@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from commands import SMALL, SOURCE, Jumok, sentences, start, train_arguments, write_corpus
 
-from jumok.cli.panel import Warnings
-from jumok.cli.training import resolve_settings, train_watched
-from jumok.errors import ConfigError
+from jumok.cli.panel import WarningsOnly
+from jumok.cli.train_options import TrainOptions
+from jumok.cli.training import train_with_display
 from jumok.training.records import read_log
 
 
@@ -48,7 +48,7 @@ def test_the_same_command_again_changes_nothing(jumok: Jumok, copy: Path) -> Non
     before = contents(copy / "run")
     ended = jumok("train", "translator", *train_arguments(copy))
     assert ended.code == 0
-    assert "was finished before, at step 30" in ended.out
+    assert "is already finished, at step 30" in ended.out
     assert contents(copy / "run") == before
 
 
@@ -65,7 +65,7 @@ def test_changed_settings_are_shown_as_a_diff_and_change_nothing(jumok: Jumok, c
 def test_continue_with_changes_goes_on_from_where_it_stood(jumok: Jumok, copy: Path) -> None:
     ended = jumok("train", "translator", *train_arguments(copy, steps=40), "--continue-with-changes")
     assert ended.code == 0, ended.err
-    assert "going on from step 30 of 40" in ended.out
+    assert "continuing from step 30 of 40" in ended.out
 
 
 @pytest.mark.parametrize("after", [["--quiet"], []])
@@ -98,11 +98,11 @@ def test_an_interrupted_training_goes_on_and_ends_with_the_same_bits(jumok: Jumo
             break
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    assert "Go on with the same command:\n  jumok train translator" in err
+    assert "Continue with the same command:\n  jumok train translator" in err
     stopped_at = read_log(tmp_path / "stopped")[-1]["step"]
     assert stopped_at < 60
     ended = jumok("train", "translator", *train_arguments(tmp_path, "stopped", 60), *rarely)
-    assert f"going on from step {stopped_at} of 60" in ended.out
+    assert f"continuing from step {stopped_at} of 60" in ended.out
     assert jumok("train", "translator", *train_arguments(tmp_path, "whole", 60), *rarely, "--quiet").code == 0
     for weights in ("checkpoints/step-00000060/model.safetensors", "model/weights.safetensors"):
         assert (tmp_path / "stopped" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
@@ -111,21 +111,14 @@ def test_an_interrupted_training_goes_on_and_ends_with_the_same_bits(jumok: Jumo
 def test_a_signal_before_the_first_step_leaves_without_training(tmp_path: Path) -> None:
     write_corpus(tmp_path)
 
-    class Impatient(Warnings):
+    class Impatient(WarningsOnly):
         def __call__(self, event: Any) -> None:
             super().__call__(event)
             if event["event"] == "corpus":
                 signal.raise_signal(signal.SIGTERM)
 
-    settings = resolve_settings(None, {}, dict.fromkeys(("minutes", "steps", "epochs")), [])
-    code, result = train_watched(
-        Impatient(),
-        "train_translator",
-        tmp_path / "a.en",
-        tmp_path / "a.ko",
-        settings=settings,
-        out=tmp_path / "run",
-    )
+    files = tmp_path / "a.en", tmp_path / "a.ko"
+    code, result = train_with_display(Impatient(), "translator", *files, out=tmp_path / "run")
     assert (code, result) == (143, None)
     assert not read_log(tmp_path / "run")
 
@@ -163,16 +156,21 @@ def test_print_config_is_a_file_for_config_and_trains_nothing(jumok: Jumok, tmp_
 def test_the_file_comes_first_then_options_then_set(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("seed = 5\npreset = 'base'\nstop.minutes = 3\nloss.smoothing = 0.3\n", encoding="utf-8")
-    lengths = {"minutes": None, "steps": 7, "epochs": None}
-    settings = resolve_settings(file, {"preset": "tiny", "seed": 6}, lengths, ["seed=8", "model.norm=pre"])
+    options = TrainOptions(
+        tmp_path / "run", config=file, preset="tiny", seed=6, steps=7, assignments=("seed=8", "model.norm=pre")
+    )
+    settings = options.settings()
     assert (settings.seed, settings.preset, settings.loss.smoothing) == (8, "tiny", 0.3)
     assert (settings.stop.steps, settings.stop.minutes) == (7, None)
     assert settings.model == {"norm": "pre"}
 
 
-def test_two_lengths_are_refused() -> None:
-    with pytest.raises(ConfigError, match="--minutes and --steps are both given"):
-        resolve_settings(None, {}, {"minutes": 1.0, "steps": 5, "epochs": None}, [])
+def test_two_lengths_are_refused(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    ended = jumok("train", "translator", *train_arguments(tmp_path), "--minutes=1")
+    assert ended.code == 2
+    assert "stop.steps and stop.minutes are both given" in ended.err
+    assert not (tmp_path / "run").exists()
 
 
 LABELS = [(f"{source} {number}", ("good", "bad")[number % 2]) for number, (source, _) in enumerate(sentences())]
@@ -229,7 +227,7 @@ def test_standard_input_is_learned_from(jumok: Jumok, tmp_path: Path) -> None:
     lines = "".join(f"{source}\t{target}\n" for source, target in sentences())
     ended = jumok("train", "translator", "-", "-o", tmp_path / "run", "--steps=1", *SMALL, stdin=lines)
     assert ended.code == 0, ended.err
-    assert "143 pairs to learn from, 7 to measure on" in ended.out
+    assert "143 pairs to train on, 7 to validate on" in ended.out
 
 
 def test_a_missing_file_is_named(jumok: Jumok, tmp_path: Path) -> None:
@@ -311,3 +309,11 @@ def test_lengths_that_cannot_be_are_refused(jumok: Jumok, tmp_path: Path, length
     assert ended.code == 2
     assert f"stop.{length}={float(value)} cannot be used" in ended.err
     assert not (tmp_path / "run").exists()
+
+
+def test_the_corpus_is_checked_again_when_a_run_starts_afresh(jumok: Jumok, copy: Path) -> None:
+    for file, column in (("a.en", 0), ("a.ko", 1)):
+        (copy / file).write_text("".join(f"{pair[column]}\n" for pair in LABELS), encoding="utf-8")
+    ended = jumok("train", "translator", *train_arguments(copy), "--fresh")
+    assert ended.code == 2
+    assert "looks like labels" in ended.err

@@ -94,7 +94,7 @@ def test_a_line_that_is_no_text_is_named_and_what_came_before_is_kept(
     assert f"{tmp_path / 'in'}:2: not valid UTF-8" in ended.err
     assert not (tmp_path / "out").exists()
     assert len((tmp_path / "out.part").read_text(encoding="utf-8").splitlines()) == 1
-    assert f"what was written so far is in {tmp_path / 'out.part'}" in ended.err
+    assert f"incomplete output was kept in {tmp_path / 'out.part'}" in ended.err
 
 
 def test_a_1_mb_line_is_a_clear_error(jumok: Jumok, trained: Path) -> None:

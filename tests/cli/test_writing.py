@@ -58,7 +58,7 @@ def test_a_training_goes_on_when_its_log_cannot_be_written(
         for _ in range(2):
             watcher({"event": "resumed", "step": 5, "changed": {}})
     said = capfd.readouterr().err
-    assert said.count("The training goes on without it.") == 1
+    assert said.count("The training continues without this output.") == 1
 
 
 def test_a_directory_is_no_file_to_write(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line. One file a command; what is heavy to import is imported when a command runs."""
+"""The command line: one file for each command. Slow imports happen when a command runs."""
 
 from jumok.cli.app import main
 

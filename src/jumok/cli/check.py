@@ -1,28 +1,43 @@
-"""jumok check: what is wrong with a corpus, before hours are spent on it."""
+"""jumok check: find problems in a parallel corpus before hours are spent on it."""
 
 from __future__ import annotations
 
-import typer
+from pathlib import Path
 
-from jumok.cli.options import Json, Languages, Source, Target, Valid, print_json, valid_files
+import click
 
-FINDINGS = 3
+from jumok.cli.options import JSON, LANGUAGES, PATH, SOURCE, TARGET, print_json
+from jumok.cli.pair_files import PairFilesCommand
+
+FINDINGS = 3  # exit code
 
 
-def check(
-    source: Source, target: Target = None, valid: Valid = None, languages: Languages = None, as_json: Json = False
+@click.command(cls=PairFilesCommand, epilog="Example: jumok check a.en a.ko")
+@SOURCE
+@TARGET
+@click.option(
+    "--valid",
+    type=PATH,
+    multiple=True,
+    metavar="FILE...",
+    help="Validation data: one file with both sides, or two text files. Pairs that are also in SRC are reported.",
+)
+@LANGUAGES
+@JSON
+def command(
+    source: Path, target: Path | None, valid: tuple[Path, ...], languages: tuple[str, str] | None, as_json: bool
 ) -> None:
-    """Look for what is wrong with a corpus.
+    """Look for problems in a parallel corpus.
 
-    Exits with 0 if nothing is, with 3 if something was found.
+    Exits with 0 if there are none, with 3 if something was found.
     """
     from jumok.data.checking.check import check_pairs
 
     paths = [source] if target is None else [source, target]
-    report = check_pairs(paths, valid_files(valid), languages=languages)
+    report = check_pairs(paths, valid or None, languages=languages)
     if as_json:
         print_json(report.to_json(), indent=1)
     else:
         print(report.render())
     if not report.clean:
-        raise typer.Exit(FINDINGS)
+        raise click.exceptions.Exit(FINDINGS)

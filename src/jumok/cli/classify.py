@@ -1,38 +1,45 @@
-"""jumok classify: lines in, their classes out."""
+"""jumok classify: a class for every line."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from jumok.cli.options import Engine, Json, Model, OutFile, Texts
+from jumok.cli.options import ENGINE, JSON, MODEL, OUT_FILE, TEXTS
 
 if TYPE_CHECKING:
     from jumok.engines.classifier.text import Classification, TextClassifier
 
 
-def classify(
-    model: Model,
-    files: Texts = None,
-    out: OutFile = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="A column for the probability of every class.")
-    ] = False,
-    explain: Annotated[
-        int,
-        typer.Option(
-            "--explain", metavar="N", min=0, help="Add a column: the N words that decided most, and which way."
-        ),
-    ] = 0,
-    engine: Engine = "auto",
-    as_json: Json = False,
+@click.command(epilog='Example: echo "What a film!" | jumok classify -m run --explain 3')
+@TEXTS
+@MODEL
+@OUT_FILE
+@click.option("--probabilities", is_flag=True, help="Write the probabilities of all classes, a column for each.")
+@click.option(
+    "--explain",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Add a column: the N words with the largest attributions; + speaks for the class, - against it.",
+)
+@ENGINE
+@JSON
+def command(
+    model: Path,
+    files: tuple[Path, ...],
+    out: Path | None,
+    probabilities: bool,
+    explain: int,
+    engine: str,
+    as_json: bool,
 ) -> None:
-    """Tell what each text is.
+    """Classify texts, line by line.
 
-    A line for each line: the most probable class and its probability. An empty line gets an answer too: what a text of
-    which nothing is known most probably is.
+    Writes the most probable class of each line and its probability. Empty lines are classified too.
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to
@@ -42,24 +49,24 @@ def classify(
     with output_to(out) as output:
         if probabilities and not as_json:
             output.write("\t".join(["class", *classifier.classes]) + "\n")
-        for chunk in chunks_as_they_come(lines_of(files or [])):
+        for chunk in chunks_as_they_come(lines_of(files)):
             for text, found in zip(chunk, classifier.classify(chunk), strict=True):
-                words = _deciding_words(classifier, text, explain) if explain else None
+                words = _word_attributions(classifier, text, explain) if explain else None
                 output.write(_line(text, found, words, probabilities=probabilities, as_json=as_json) + "\n")
             output.flush()
 
 
-def _deciding_words(classifier: TextClassifier, text: str, count: int) -> list[tuple[str, float]]:
-    """Words, not pieces: what a word's pieces are worth is added up."""
+def _word_attributions(classifier: TextClassifier, text: str, count: int) -> list[tuple[str, float]]:
+    """The `count` words with the largest attributions; a word's attribution is the sum of its tokens'."""
     [ids] = classifier.tokenizer.encode([text])
     words: list[tuple[list[int], float]] = []
-    for token, (piece, worth) in zip(ids, classifier.explain(text), strict=True):
-        if piece.startswith("▁") or not words:
-            words.append(([token], worth))
+    for token, (subword, attribution) in zip(ids, classifier.explain(text), strict=True):
+        if subword.startswith("▁") or not words:
+            words.append(([token], attribution))
         else:
-            words[-1] = ([*words[-1][0], token], words[-1][1] + worth)
+            words[-1] = ([*words[-1][0], token], words[-1][1] + attribution)
     texts = classifier.tokenizer.decode([tokens for tokens, _ in words])
-    named = [(" ".join(word.split()), worth) for word, (_, worth) in zip(texts, words, strict=True) if word.strip()]
+    named = [(" ".join(word.split()), value) for word, (_, value) in zip(texts, words, strict=True) if word.strip()]
     return sorted(named, key=lambda word: -abs(word[1]))[:count]
 
 
@@ -69,8 +76,6 @@ def _line(
     if as_json:
         values = {"text": text, "label": found.label, "probabilities": found.probabilities}
         return json.dumps(values | ({} if words is None else {"words": words}), ensure_ascii=False)
-    shown = (
-        [f"{value:.4f}" for value in found.probabilities.values()] if probabilities else [f"{found.probability:.4f}"]
-    )
-    deciding = [] if words is None else [" ".join(f"{word}({worth:+.2f})" for word, worth in words)]
-    return "\t".join([found.label, *shown, *deciding])
+    shown = found.probabilities.values() if probabilities else [found.probability]
+    explained = [] if words is None else [" ".join(f"{word}({value:+.2f})" for word, value in words)]
+    return "\t".join([found.label, *(f"{value:.4f}" for value in shown), *explained])

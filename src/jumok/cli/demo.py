@@ -1,21 +1,20 @@
-"""jumok demo: the two-minute tour. It needs no data and leaves everything it made in one directory."""
+"""jumok demo: a tour of a few minutes that needs no data and writes everything to one directory."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from jumok.cli.training import ContinueWithChanges
+from jumok.cli.options import PATH
 
 if TYPE_CHECKING:
     from jumok.demo.pairs import DemoCorpus
     from jumok.engines.translator.text import TextTranslator
 
-# Fitted to two minutes: two layers make twice the steps of four, and a corpus that is seen only three times needs no
-# dropout.
+# For a training of minutes: two layers allow twice the steps of four, and three epochs need no dropout.
 SETTINGS: dict[str, Any] = {
     "preset": "tiny",
     "model.encoder_layers": 2,
@@ -26,67 +25,79 @@ SETTINGS: dict[str, Any] = {
     "optimizer.lr": 0.0025,
     "validate.sentences": 200,
 }
-SHOWN = 8  # held-out sentences
+SHOWN = 8  # held-out sentences to print
 
 
-def demo(
-    what: Annotated[
-        str, typer.Argument(metavar="[translator|classifier|lm]", help="What to train.", show_default=False)
-    ] = "translator",
-    directory: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where everything goes. [demo, demo-classifier or demo-lm]")
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(metavar="N", help="How long to train. [2.8, or 1 for a classifier or lm]")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was trained in DIR and start again.")] = False,
-    continue_with_changes: ContinueWithChanges = False,
-) -> None:
+@click.command(epilog="Example: jumok demo")
+@click.argument(
+    "what",
+    type=click.Choice(["translator", "classifier", "lm"]),
+    default="translator",
+    metavar="[translator|classifier|lm]",
+    help="What to train.",
+)
+@click.option(
+    "--directory",
+    type=PATH,
+    metavar="DIR",
+    help="Where to write data, run and pictures. [demo, demo-classifier or demo-lm]",
+)
+@click.option(
+    "--minutes", type=float, metavar="N", help="Training time. [2.8 for a translator, 1 for a classifier or lm]"
+)
+@click.option("--fresh", is_flag=True, help="Delete what was trained in DIR and start again.")
+@click.option(
+    "--continue-with-changes", is_flag=True, help="Continue the training in DIR although settings have changed."
+)
+def command(what: str, directory: Path | None, minutes: float | None, fresh: bool, continue_with_changes: bool) -> None:
     """See it work in a few minutes, without data.
 
-    Trains an English→Korean translator on a built-in corpus and shows what it learned. The test sentences contain
-    combinations of words that were never seen in training. Or a classifier of reviews, or a language model.
+    Trains an English-Korean translator on a built-in corpus and shows what it learned. The test sentences contain
+    combinations of words that do not occur in the training data. Or trains a classifier of reviews, or a language
+    model.
     """
-    import jumok.recipes  # noqa: F401 - says at once if something to train with is missing
+    import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_others import demo_classifier, demo_lm
-    from jumok.errors import require_choice
     from jumok.training.settings import Settings
 
-    require_choice("demo", what, ("translator", "classifier", "lm"))
-    Settings.from_dict({"stop": {"minutes": minutes}})  # a length that cannot be is refused before anything is made
-    if minutes is None:
-        minutes = 2.8 if what == "translator" else 1.0
-    place = directory or Path("demo" if what == "translator" else f"demo-{what}")
-    run_demo = {"translator": _demo_translator, "classifier": demo_classifier, "lm": demo_lm}[what]
-    run_demo(place, minutes, {"fresh": fresh, "continue_with_changes": continue_with_changes})
+    Settings.from_dict({"stop": {"minutes": minutes}})  # a wrong length fails before anything is written
+    run_demo, default_directory, default_minutes = {
+        "translator": (_demo_translator, "demo", 2.8),
+        "classifier": (demo_classifier, "demo-classifier", 1.0),
+        "lm": (demo_lm, "demo-lm", 1.0),
+    }[what]
+    existing = {"fresh": fresh, "continue_with_changes": continue_with_changes}
+    run_demo(directory or Path(default_directory), default_minutes if minutes is None else minutes, existing)
 
 
-def _demo_translator(directory: Path, minutes: float, again: dict[str, bool]) -> None:
+def _demo_translator(directory: Path, minutes: float, existing: dict[str, bool]) -> None:
     from jumok.demo.pairs import write_demo_corpus
 
     corpus = directory / "corpus"
     print(f"1. A corpus from a grammar of our own → {corpus}")
     pairs = write_demo_corpus(corpus)
-    print(f"   {len(pairs.train):,} pairs to learn from, {len(pairs.test):,} to test with combinations never learned\n")
+    print(
+        f"   {len(pairs.train):,} pairs to train on, {len(pairs.test):,} to test on, with new combinations of words\n"
+    )
     print(f"2. Training for about {minutes:g} minutes → {directory / 'run'}")
-    _train(corpus, directory / "run", minutes, again)
+    _train(corpus, directory / "run", minutes, existing)
     from jumok.engines.loading import load_translator
 
     translator = load_translator(directory / "run")
     print("\n3. The test")
     _test(translator, pairs)
-    print("\n4. What it looks at")
+    print("\n4. Attention")
     _draw(translator, directory / "attention.png")
-    _say_what_next(directory)
+    _print_next_steps(directory)
 
 
-def _train(corpus: Path, run: Path, minutes: float, again: dict[str, bool]) -> None:
+def _train(corpus: Path, run: Path, minutes: float, existing: dict[str, bool]) -> None:
     from jumok.cli.demo_others import train_demo
 
     files = corpus / "train.en", corpus / "train.ko"
     valid = [corpus / "valid.en", corpus / "valid.ko"]
     settings = {**SETTINGS, "stop.minutes": minutes}
-    train_demo("train_translator", *files, valid=valid, settings=settings, out=run, **again)
+    train_demo("translator", *files, valid=valid, settings=settings, out=run, **existing)
 
 
 def _test(translator: TextTranslator, pairs: DemoCorpus) -> None:
@@ -118,15 +129,15 @@ def _draw(translator: TextTranslator, path: Path) -> None:
     [weights] = translator.engine.align([source], [target])
     end = ["</s>"]
     legend = draw_attention(weights, tokenizer.pieces(source) + end, tokenizer.pieces(target) + end, path)
-    print(f"   {english}\n   Each row is a piece of the translation, each column a piece of the source → {path}")
+    print(f"   {english}\n   Each row is a token of the translation, each column a token of the source → {path}")
     for line in legend:
         print(f"   {line}")
 
 
-def _say_what_next(directory: Path) -> None:
+def _print_next_steps(directory: Path) -> None:
     run = shlex.quote(str(directory / "run"))
     print(f"""
 5. Now you
    echo "The cat that drinks milk is small." | jumok translate -m {run}
    jumok info -m {run}
-   jumok train translator YOUR.en YOUR.ko -o run      with your own files; jumok check YOUR.en YOUR.ko looks first""")
+   jumok train translator YOUR.en YOUR.ko -o run      with your own files; first: jumok check YOUR.en YOUR.ko""")

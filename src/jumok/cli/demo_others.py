@@ -6,12 +6,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from jumok.cli.options import say
 from jumok.errors import InputError
 
-# A small corpus and little time: two layers do.
+# Two layers are enough for a small corpus and a minute.
 REVIEWS: dict[str, Any] = {"preset": "tiny", "model.encoder_layers": 2, "tokenizer.size": 600}
 SENTENCES: dict[str, Any] = {"preset": "tiny", "model.decoder_layers": 2, "tokenizer.size": 2000}
 TRICKY = (
@@ -21,21 +21,21 @@ TRICKY = (
 )
 
 
-def train_demo(recipe: str, *data: Path, settings: dict[str, Any], **arguments: Any) -> None:
-    """Trains on built-in data while somebody watches; leaves the program if they stop it."""
-    from jumok.cli.panel import watching
-    from jumok.cli.training import train_watched
+def train_demo(task: str, *data: Path, settings: dict[str, Any], **arguments: Any) -> None:
+    """Train on built-in data and show the progress; exits if the training is stopped."""
+    from jumok.cli.panel import open_display
+    from jumok.cli.training import train_with_display
 
-    with watching("jumok demo") as watcher:
-        code, result = train_watched(watcher, recipe, *data, settings=settings, **arguments)
+    with open_display("jumok demo") as display:
+        code, result = train_with_display(display, task, *data, settings=settings, **arguments)
     if result is None:
         without = " without --fresh" if arguments.get("fresh") else ""
-        say(f"Stopped; everything so far is saved. The same command{without} goes on.")
-        raise typer.Exit(code)
+        say(f"Stopped; everything so far is saved. The same command{without} continues.")
+        raise click.exceptions.Exit(code)
 
 
-def demo_classifier(directory: Path, minutes: float, again: dict[str, bool]) -> None:
-    """Reviews with negation and contrast. `again` says what to do with a training that is there already."""
+def demo_classifier(directory: Path, minutes: float, existing: dict[str, bool]) -> None:
+    """Train on reviews with negation and contrast. `existing` says what to do with an existing run."""
     from jumok.demo.reviews import demo_reviews
     from jumok.engines.loading import load_classifier
 
@@ -44,14 +44,16 @@ def demo_classifier(directory: Path, minutes: float, again: dict[str, bool]) -> 
     data = directory / "reviews.tsv"
     print(f"1. Reviews from a grammar of our own → {data}")
     _write(data, "".join(f"{label}\t{text}\n" for label, text in train))
-    print(f"   {len(train):,} to learn from, {len(test):,} to test; each says something good or bad, turns it around\n")
+    print(
+        f"   {len(train):,} to train on, {len(test):,} to test on; praise and criticism, with negation and contrast\n"
+    )
     print(f"2. Training for about {minutes:g} minutes → {directory / 'run'}")
     settings = {**REVIEWS, "stop.minutes": minutes}
-    train_demo("train_classifier", data, settings=settings, out=directory / "run", **again)
+    train_demo("classifier", data, settings=settings, out=directory / "run", **existing)
     classifier = load_classifier(directory / "run")
     found = classifier.classify([text for _, text in test])
     right = sum(each.label == label for each, (label, _) in zip(found, test, strict=True))
-    print(f"\n3. The test\n   right: {right / len(test):.1%} of {len(test):,} reviews")
+    print(f"\n3. The test\n   correct: {right / len(test):.1%} of {len(test):,} reviews")
     for text, each in zip(TRICKY, classifier.classify(list(TRICKY)), strict=True):
         print(f"   {each.label} {each.probability:.0%}  {text}")
     run = shlex.quote(str(directory / "run"))
@@ -61,8 +63,8 @@ def demo_classifier(directory: Path, minutes: float, again: dict[str, bool]) -> 
    jumok train classifier YOUR.tsv -o run      a label, a tab and a text in each line""")
 
 
-def demo_lm(directory: Path, minutes: float, again: dict[str, bool]) -> None:
-    """The Korean side of the built-in corpus. `again` says what to do with a training that is there already."""
+def demo_lm(directory: Path, minutes: float, existing: dict[str, bool]) -> None:
+    """Train on the Korean side of the built-in corpus. `existing` says what to do with an existing run."""
     from jumok.demo.pairs import demo_pairs
     from jumok.engines.loading import load_generator
 
@@ -71,7 +73,7 @@ def demo_lm(directory: Path, minutes: float, again: dict[str, bool]) -> None:
     _write(data, "".join(f"{korean}\n\n" for _, korean in demo_pairs().train))
     print(f"\n2. Training for about {minutes:g} minutes → {directory / 'run'}")
     settings = {**SENTENCES, "stop.minutes": minutes}
-    train_demo("train_lm", data, settings=settings, out=directory / "run", **again)
+    train_demo("language_model", data, settings=settings, out=directory / "run", **existing)
     generator = load_generator(directory / "run")
     print("\n3. What it writes")
     for seed in range(5):

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from jumok.cli.options import Model, Texts, print_json, say
+from jumok.cli.options import MODEL, PATH, TEXTS, print_json, say
 from jumok.errors import ConfigError
 
 
-def embed(
-    model: Model,
-    files: Texts = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="OUT.npy", help="A NumPy array [lines, width]; else JSON lines."),
-    ] = None,
-) -> None:
-    """Turn sentences into vectors.
+@click.command(epilog="Example: jumok embed -m run sentences.txt -o vectors.npy")
+@TEXTS
+@MODEL
+@click.option(
+    "-o", "--out", type=PATH, metavar="OUT.npy", help="Write a NumPy array [lines, d_model]. Default: JSON lines."
+)
+def command(model: Path, files: tuple[Path, ...], out: Path | None) -> None:
+    """Compute a vector for every line.
 
-    The mean of what the encoder of a translator or classifier makes of each sentence, scaled to length 1: the dot
-    product of two says how alike they are. Without -o, a line of JSON for each line.
+    The mean of the encoder's outputs, scaled to length 1: the dot product of two vectors is the cosine similarity of
+    their sentences. Needs a translator or a classifier. Without -o, writes a JSON object for each line.
     """
     import numpy as np
 
@@ -34,8 +32,8 @@ def embed(
         raise ConfigError(f"{out}: the name must end in .npy. Without -o, JSON lines are written.")
     require_file(out)
     encode = load_encoder(model)
-    found = [encode([])]  # no text, but the right width
-    for chunk in chunks_as_they_come(lines_of(files or [])):
+    found = [encode([])]  # no rows, but the right width
+    for chunk in chunks_as_they_come(lines_of(files)):
         vectors = encode(chunk)
         if out is not None:
             found.append(vectors)

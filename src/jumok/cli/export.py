@@ -1,38 +1,44 @@
-"""jumok export: a model for other programs."""
+"""jumok export: convert a model for fast inference, and certify the result."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
-from jumok.cli.options import Json, Model, print_json, valid_files
-from jumok.errors import require_choice
+from jumok.cli.options import JSON, MODEL, PATH, print_json
+from jumok.cli.pair_files import PairFilesCommand
 
 
-def export(
-    model: Model,
-    to: Annotated[str, typer.Option(metavar="ctranslate2", help="The format.")] = "ctranslate2",
-    quantization: Annotated[
-        str,
-        typer.Option(metavar="float32|int8", help="int8 is a quarter of the size, quicker, and a little less exact."),
-    ] = "float32",
-    probe: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(metavar="SRC [TGT]", help="Examples to compare on; else those the run was measured on."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Export a model, certified.
+@click.command(cls=PairFilesCommand, epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")
+@MODEL
+@click.option("--to", type=click.Choice(["ctranslate2"]), default="ctranslate2", show_default=True, help="The format.")
+@click.option(
+    "--quantization",
+    default="float32",
+    show_default=True,
+    metavar="float32|int8",
+    help="int8 is a quarter of the size and faster, but slightly less accurate.",
+)
+@click.option(
+    "--probe",
+    type=PATH,
+    multiple=True,
+    metavar="FILE...",
+    help="Examples to compare both models on. Default: the validation examples of the run.",
+)
+@JSON
+def command(model: Path, to: str, quantization: str, probe: tuple[Path, ...], as_json: bool) -> None:
+    """Export a model, and certify that it gives the same results.
 
-    On a probe set the exported model must give the very answers that PyTorch gives (with int8: hardly worse ones), or
-    nothing is exported. `jumok translate`, `generate`, `classify` and others use it from then on, without PyTorch.
+    The exported model must reproduce the outputs of PyTorch on a probe set (int8: lose hardly any quality), or nothing
+    is exported. From then on, `jumok translate`, `classify` and `generate` use it, and need no PyTorch.
     """
     from jumok.recipes.export import export_ctranslate2, probe_of_run, store_of_run
 
-    require_choice("--to", to, ("ctranslate2",))
-    examples = _examples(model, valid_files(probe) or []) if probe else probe_of_run(model)
+    del to  # there is one format so far
+    examples = _examples(model, list(probe)) if probe else probe_of_run(model)
     directory, certificate = export_ctranslate2(
         model, quantization=quantization, probe=examples, train=store_of_run(model)
     )
@@ -40,8 +46,12 @@ def export(
         print_json({"path": str(directory), **certificate})
         return
     print(f"Exported → {directory}")
+    _print_certificate(certificate, quantization)
+
+
+def _print_certificate(certificate: dict[str, Any], quantization: str) -> None:
     ties = f", {certificate['ties']} more differ by a tie" if certificate["ties"] else ""
-    print(f"Certified: {certificate['equal']} of {certificate['sources']} probes answered alike{ties};")
+    print(f"Certified: {certificate['equal']} of {certificate['sources']} probes have equal outputs{ties};")
     print(f"scores within {certificate['largest_score_difference']:.1e}.")
     for key, name, other, than in (
         ("bleu_exported", quantization, "bleu", "PyTorch"),
@@ -50,17 +60,17 @@ def export(
         if key in certificate:
             print(f"BLEU with {name}: {certificate[key]:.2f}, {than}: {certificate[other]:.2f}")
     if certificate.get("shortlist", True) is None:
-        print("That loses too much: there is no --fast for this model.")
+        print("That loses too much: --fast is not available for this model.")
     if "bits_per_token_exported" in certificate:
         bits, others = certificate["bits_per_token_exported"], certificate["bits_per_token"]
-        print(f"Bits a token with {quantization}: {bits:.3f}, PyTorch: {others:.3f}")
+        print(f"Bits per token with {quantization}: {bits:.3f}, PyTorch: {others:.3f}")
 
 
 def _examples(model: Path, files: list[Path]) -> list[tuple[str, ...]]:
-    """The texts in files such as this model learns from."""
+    """The examples in files of the kind that this model is trained on."""
     from jumok.bundle import load_bundle
-    from jumok.cli.reading import aligned_texts
     from jumok.data.examples import Rejections
+    from jumok.data.reading.aligned import aligned_texts
     from jumok.data.reading.labelled import read_labelled
     from jumok.data.reading.passages import read_passages
 

@@ -1,50 +1,65 @@
-"""jumok generate: a text goes on."""
+"""jumok generate: continue a text."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from jumok.cli.options import Engine, Json, Model, print_json
+from jumok.cli.options import ENGINE, JSON, MODEL, print_json
 
 
-def generate(
-    model: Model,
-    prompt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="How the text begins; else what comes from standard input.")
-    ] = None,
-    max_tokens: Annotated[int, typer.Option(metavar="N", help="At most so many pieces.")] = 200,
-    temperature: Annotated[
-        float, typer.Option(metavar="T", help="Below 1 safer, above 1 bolder, 0 always the most probable.")
-    ] = 0.8,
-    top_k: Annotated[int, typer.Option(metavar="K", help="Draw from the K most probable pieces; 0: all.")] = 0,
-    top_p: Annotated[
-        float, typer.Option(metavar="P", help="Draw from the fewest pieces that have probability P together.")
-    ] = 0.95,
-    no_repeat_ngram: Annotated[int, typer.Option(metavar="N", help="No N pieces in a row twice; 0: no such rule.")] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Another number, another text.")] = 0,
-    engine: Engine = "auto",
-    as_json: Json = False,
-) -> None:
+@click.command(epilog='Example: jumok generate -m run --prompt "Once upon a time"')
+@MODEL
+@click.option("--prompt", metavar="TEXT", help="The beginning of the text. Default: read from standard input.")
+@click.option("--max-tokens", type=int, default=200, show_default=True, metavar="N", help="Stop after N tokens.")
+@click.option(
+    "--temperature",
+    type=float,
+    default=0.8,
+    show_default=True,
+    metavar="T",
+    help="Sampling temperature: higher is more varied; 0 is greedy.",
+)
+@click.option(
+    "--top-k",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="K",
+    help="Sample from the K most probable tokens; 0: all.",
+)
+@click.option(
+    "--top-p",
+    type=float,
+    default=0.95,
+    show_default=True,
+    metavar="P",
+    help="Sample from the smallest set of tokens with total probability P.",
+)
+@click.option(
+    "--no-repeat-ngram",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Never produce the same N tokens in a row twice; 0: off.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Random seed of the sampling.")
+@ENGINE
+@JSON
+def command(model: Path, prompt: str | None, engine: str, as_json: bool, **options: Any) -> None:
     """Continue a text with a language model.
 
-    The text appears as it is written, the prompt first. It ends where the model ends it, or after --max-tokens.
+    Prints the prompt and then the text, token by token. It stops where the model ends the text, or after --max-tokens.
     """
     from jumok.cli.reading import lines_of
     from jumok.engines.language_model.text import GenerationOptions
     from jumok.engines.loading import load_generator
 
-    options: dict[str, Any] = {
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "no_repeat_ngram": no_repeat_ngram,
-        "seed": seed,
-    }
-    GenerationOptions(**options)  # refuses what makes no sense before anything is read or printed
+    GenerationOptions(**options)  # wrong options fail before anything is read or printed
     generator = load_generator(model, engine)
     if prompt is None:
         prompt = "" if sys.stdin.isatty() else "\n".join(lines_of([])).rstrip("\n")

@@ -1,4 +1,4 @@
-"""jumok info: what is in a model directory or a run directory."""
+"""jumok info: what a model directory or a run directory contains."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from jumok.cli.metrics import METRICS, named_metrics
-from jumok.cli.options import Json, Model, print_json
+from jumok.cli.options import JSON, MODEL, print_json
 from jumok.cli.status import duration
 
 
-def info(model: Model, as_json: Json = False) -> None:
-    """Show what is in a model or a training.
+@click.command(epilog="Example: jumok info -m run")
+@MODEL
+@JSON
+def command(model: Path, as_json: bool) -> None:
+    """Show what a model directory or a run directory contains.
 
-    Sizes, scores, versions and files; of a training also how far it has come and what is left.
+    Sizes, scores, versions and files; of a training also its progress and the time left.
     """
     facts: dict[str, Any] = {}
     if (model / "run.json").exists():

@@ -1,11 +1,11 @@
-"""What validations measure, as people read it."""
+"""Names and formats of the metrics of a validation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Key in the log, what it is called, and how it is written. The first that is there is what the best model is chosen by.
+# Key in the log, name, format. The first one that a task has is the metric the best model is chosen by.
 METRICS = (
     ("bleu", "BLEU", ".1f"),
     ("chrf", "chrF", ".1f"),
@@ -17,5 +17,5 @@ METRICS = (
 
 
 def named_metrics(event: Mapping[str, Any]) -> dict[str, str]:
-    """The metrics of a validation by name, most important first: {"BLEU": "31.2", "chrF": "55.0"}."""
+    """The metrics of a validation, formatted, by name, most important first: {"BLEU": "31.2", "chrF": "55.0"}."""
     return {name: format(event[key], form) for key, name, form in METRICS if key in event}

@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they mean and say the same everywhere."""
+"""Options that several commands share, so that they have one name and one help text."""
 
 from __future__ import annotations
 
@@ -6,61 +6,54 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperCommand
+import click
 
-MODEL_HELP = "A model directory, or the run directory of a training."
 DEFAULT_BEAM = 5
+PATH = click.Path(path_type=Path)
 
-Model = Annotated[Path, typer.Option("-m", "--model", metavar="MODEL", help=MODEL_HELP)]
-Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs to read.")]
-Engine = Annotated[str, typer.Option(metavar="auto|torch|ctranslate2", help="What runs the model.")]
-Beam = Annotated[
-    int | None,
-    typer.Option("--beam", metavar="N", help=f"Hypotheses kept side by side; 1 is greedy search. [{DEFAULT_BEAM}]"),
-]
-Texts = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="FILE", help="Texts, one a line; standard input if none.", show_default=False),
-]
-OutFile = Annotated[
-    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Write here instead of standard output.")
-]
-Valid = Annotated[
-    tuple[Path, Path] | None,
-    typer.Option("--valid", metavar="SRC [TGT]", help="One file or two to measure on; they are not learned from."),
-]
-Languages = Annotated[
-    tuple[str, str] | None,
-    typer.Option("--languages", metavar="SRC TGT", help="Which two of a file that names several, such as: en ko"),
-]
-
-
-class ValidFiles(TyperCommand):
-    """A command whose --valid or --probe may also be followed by one file that holds both sides."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Writes a single file twice, because an option takes a fixed number of values; see `valid_files`."""
-        for option in {"--valid", "--probe"}.intersection(args):
-            first = args.index(option) + 1
-            if len(args[first:]) == 1 or (args[first + 1 : first + 2] and args[first + 1].startswith("-")):
-                args.insert(first, args[first])
-        return super().parse_args(ctx, args)
-
-
-def valid_files(valid: tuple[Path, Path] | None) -> list[Path] | None:
-    """The one or two files after --valid or --probe."""
-    return valid and list(dict.fromkeys(valid))
-
-
-Source = Annotated[
-    Path, typer.Argument(metavar="SRC", help="The source's text; or both sides: TSV, CSV, JSONL or TMX.")
-]
-Target = Annotated[
-    Path | None, typer.Argument(metavar="TGT", help="The translations, line by line.", show_default=False)
-]
+MODEL = click.option(
+    "-m",
+    "--model",
+    type=PATH,
+    required=True,
+    metavar="MODEL",
+    help="A model directory, or the run directory of a training.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+ENGINE = click.option(
+    "--engine",
+    default="auto",
+    show_default=True,
+    metavar="auto|torch|ctranslate2",
+    help="What runs the model; auto prefers CTranslate2 if the model was exported.",
+)
+BEAM = click.option(
+    "--beam",
+    type=int,
+    metavar="N",
+    help=f"Beam size: hypotheses kept at each step; 1 is greedy search. [{DEFAULT_BEAM}]",
+)
+TEXTS = click.argument(
+    "files", type=PATH, nargs=-1, metavar="[FILE]...", help="Text files, one text per line; default: standard input."
+)
+OUT_FILE = click.option("-o", "--out", type=PATH, metavar="OUT", help="Write to this file instead of standard output.")
+SOURCE = click.argument(
+    "source",
+    type=PATH,
+    metavar="SRC",
+    help="Source texts, one per line; or both sides in one TSV, CSV, JSONL or TMX file.",
+)
+TARGET = click.argument(
+    "target", type=PATH, required=False, metavar="[TGT]", help="Their translations: line n translates line n of SRC."
+)
+LANGUAGES = click.option(
+    "--languages",
+    nargs=2,
+    metavar="SRC TGT",
+    help="The two languages to use from a file that names its languages, such as: en ko",
+)
 
 
 def print_json(value: Mapping[str, Any], *, indent: int | None = None) -> None:
@@ -69,5 +62,5 @@ def print_json(value: Mapping[str, Any], *, indent: int | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Tell a person something that is not the output itself."""
+    """Print a message to standard error, where it does not mix with the output."""
     print(text, file=sys.stderr, flush=True)

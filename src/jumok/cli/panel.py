@@ -1,4 +1,4 @@
-"""A person watches a training: one live panel on a terminal, plain lines elsewhere, JSON for programs."""
+"""The progress of a training: a live panel on a terminal, plain lines elsewhere, JSON for programs."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from jumok.cli.writing import discard
 from jumok.errors import WriteError
 
 
-class Watcher(Protocol):
-    """Shows a training to somebody."""
+class Display(Protocol):
+    """Shows the progress of a training."""
 
     status: Status
 
     def __call__(self, event: Event) -> None:
-        """Something happened."""
+        """Show an event."""
 
 
 @contextmanager
-def watching(title: str, *, quiet: bool = False, as_json: bool = False) -> Iterator[Watcher]:
-    """The watcher that suits where the output goes."""
+def open_display(title: str, *, quiet: bool = False, as_json: bool = False) -> Iterator[Display]:
+    """The display that suits the options and where standard output goes."""
     if as_json:
         yield JsonLines()
     elif quiet:
-        yield Warnings()
+        yield WarningsOnly()
     elif Console().is_terminal:
         with LivePanel(title) as panel:
             yield panel
@@ -55,42 +55,41 @@ def watching(title: str, *, quiet: bool = False, as_json: bool = False) -> Itera
         yield PlainLines()
 
 
-class Warnings:
-    """Says only what must be said."""
+class WarningsOnly:
+    """--quiet: only warnings, to standard error."""
 
     def __init__(self) -> None:
         self.status = Status()
 
     def __call__(self, event: Event) -> None:
-        self.status.take(event)
+        self.status.update(event)
         if warning := describe_warning(event):
             say(f"jumok: warning: {warning}")
 
 
-class JsonLines(Warnings):
-    """Every event as a line of JSON."""
+class JsonLines(WarningsOnly):
+    """--json: every event as a line of JSON."""
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        _undisturbed(lambda: print_json(event))
+        _write_if_possible(lambda: print_json(event))
 
 
-class PlainLines(Warnings):
-    """For files, pipes and logs: a line when something happens."""
+class PlainLines(WarningsOnly):
+    """For files, pipes and logs: lines of text for most events."""
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        _undisturbed(lambda: [print(line, flush=True) for line in _lines(event, self.status)])
+        _write_if_possible(lambda: [print(line, flush=True) for line in _lines(event, self.status)])
 
 
 class LivePanel:
-    """For a terminal: what was decided scrolls by, where it stands is redrawn in place."""
+    """For a terminal: decisions scroll by, and a panel below them is redrawn in place."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
         self.status = Status()
         self._title = title
         self._console = console or Console(highlight=False)
-        self._phase = "Reading the corpus …"
         self._live = Live(get_renderable=self.draw, console=self._console, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Self:
@@ -100,29 +99,28 @@ class LivePanel:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is None and self.status.done:
+            self.status.phase = "Done"
         self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        self.status.take(event)
-        kind = event["event"]
+        self.status.update(event)
         if warning := describe_warning(event):
             self._console.print(f"[yellow]warning:[/] {escape(warning)}")
-        if kind in ("corpus", "plan", "resumed", "already_done"):
+        if event["event"] in ("corpus", "plan", "resumed", "already_done"):
             for line in _lines(event, self.status):
                 self._console.print(escape(line))
-        phases = {"corpus": "Measuring this machine …", "settings": "Training", "done": "Done"}
-        self._phase = phases.get(kind, self._phase)
         self._live.refresh()
 
     def draw(self) -> RenderableType:
-        """The panel as it should look now."""
+        """The panel in its current state."""
         status = self.status
         if not status.total or not status.step:
-            left = "" if status.remaining is None else f", about {duration(status.remaining)} to go"
-            body: RenderableType = Text(f"{self._phase}{left}  {duration(status.elapsed)}")
+            left = "" if status.remaining is None else f", about {duration(status.remaining)} left"
+            body: RenderableType = Text(f"{status.phase} …{left}  {duration(status.elapsed)}")
         else:
             body = Group(self._bar(), self._numbers(), *self._samples())
-        # Not the whole width: the terminal writes ^C behind it, which must not begin a new line.
+        # Narrower than the terminal: it writes ^C behind the panel, which must not begin a new line.
         width = self._console.width - 3
         return Panel(body, title=escape(self._title), title_align="left", border_style="cyan", width=width)
 
@@ -137,23 +135,22 @@ class LivePanel:
 
     def _numbers(self) -> RenderableType:
         status = self.status
-        finishing = "done" if self._phase == "Done" else "finishing"
-        left = finishing if status.step >= status.total else duration(status.remaining)
         cells = {
+            "now": status.phase,
             "step": f"{status.step:,}/{status.total:,}",
             "epoch": str(status.epoch or "–"),
             "loss": _number(status.loss, ".3f"),
-            "learning rate": _number(status.rate, ".2e"),
-            f"{status.learned}/s": _number(status.speed, ",.0f"),
+            "learning rate": _number(status.learning_rate, ".2e"),
+            f"{status.unit}/s": _number(status.speed, ",.0f"),
             **(status.metrics or {"validation": "–"}),
             "best": next(iter(status.best.values()), "–"),
             "elapsed": duration(status.elapsed),
-            "time left": left,
+            "time left": duration(status.remaining if status.step < status.total else 0),
         }
         table = Table.grid(expand=True, padding=(0, 2, 0, 0))
         names = list(cells)
-        for start in range(0, len(names), 5):
-            table.add_row(*(f"[dim]{name}[/]\n[bold]{cells[name]}[/]" for name in names[start : start + 5]))
+        for start in range(0, len(names), 6):
+            table.add_row(*(f"[dim]{name}[/]\n[bold]{cells[name]}[/]" for name in names[start : start + 6]))
         return table
 
     def _samples(self) -> list[RenderableType]:
@@ -175,16 +172,18 @@ def _lines(event: Event, status: Status) -> Iterator[str]:
     elif kind == "plan":
         yield from describe_plan(event)
     elif kind == "resumed":
-        yield f"going on from step {event['step']:,} of {status.total:,}"
+        yield f"continuing from step {event['step']:,} of {status.total:,}"
     elif kind == "already_done":
-        yield f"This training was finished before, at step {event['step']:,}. --fresh starts again."
+        yield f"This training is already finished, at step {event['step']:,}. --fresh starts again."
     elif kind == "train":
         yield describe_step(status)
     elif kind == "valid":
         yield from describe_validation(event)
+    elif kind in ("averaging", "exporting", "certifying"):
+        yield f"{status.phase} …"
     elif kind == "finished" and "certificate" in event:
         equal, probes = event["certificate"]["equal"], event["certificate"]["sources"]
-        yield f"exported to CTranslate2; {equal} of {probes} probes answered as by PyTorch"
+        yield f"exported to CTranslate2; {equal} of {probes} probes have the same output as PyTorch"
 
 
 def _one_line(text: str, style: str) -> Text:
@@ -195,12 +194,12 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _undisturbed(write: Callable[[], object]) -> None:
-    """Writes, if that is possible: a training does not end because `| head` has seen enough, or a disk is full."""
+def _write_if_possible(write: Callable[[], object]) -> None:
+    """Write, but do not fail: a training does not end because `| head` has exited, or because a disk is full."""
     try:
         write()
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout.fileno())
     except WriteError as error:
-        say(f"jumok: warning: {error} The training goes on without it.")
+        say(f"jumok: warning: {error} The training continues without this output.")

@@ -1,4 +1,4 @@
-"""One attention picture: how much each piece of a translation looked at each piece of its source."""
+"""Pictures: the attention of a translation to its source, and the confusion matrix of a classifier."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from matplotlib.ft2font import FT2Font
 from jumok.engines.engine import Matrix
 
 DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
-MOST_CELLS = 40  # in a row of a confusion matrix: above it, cells have no numbers, and some classes no name
+MOST_CELLS = (
+    40  # in a row of a confusion matrix; larger ones have no numbers in their cells, and not all classes are named
+)
 
 
 def draw_attention(weights: Matrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
-    """Draws weights [T, S] to a PNG: a row for each target piece (query), a column for each source piece (key).
+    """Draw weights [T, S] to a PNG: a row for each target token (query), a column for each source token (key).
 
-    Where no installed font has the letters of a side, its pieces are numbered; the lines returned say what the numbers
-    stand for.
+    Where no installed font has the letters of a side, its tokens are numbered; the lines returned explain the numbers.
     """
     legend: list[str] = []
-    fonts = [DEFAULT_FONT]  # the next one is asked for letters that those before it lack
+    fonts = [DEFAULT_FONT]  # each is used for the letters that those before it lack
     names = []
-    for side, pieces in (("source", source), ("output", target)):
-        found = _fonts_for("".join(pieces))
+    for side, tokens in (("source", source), ("output", target)):
+        found = _fonts_for("".join(tokens))
         fonts += found or []
-        names.append(list(pieces) if found is not None else [str(number) for number in range(1, len(pieces) + 1)])
+        names.append(list(tokens) if found is not None else [str(number) for number in range(1, len(tokens) + 1)])
         if found is None:
-            numbered = "  ".join(f"{number} {piece}" for number, piece in enumerate(pieces, 1))
-            legend.append(f"No font here has the letters of the {side}, so its pieces are numbered: {numbered}")
+            numbered = "  ".join(f"{number} {token}" for number, token in enumerate(tokens, 1))
+            legend.append(f"No installed font has the letters of the {side}, so its tokens are numbered: {numbered}")
     with rc_context({"font.family": fonts}):
         _draw(weights, names[0], names[1], path)
     return legend
@@ -45,14 +46,14 @@ def _draw(weights: Matrix, columns: Sequence[str], rows: Sequence[str], path: Pa
     picture = axes.imshow(weights, cmap="viridis", vmin=0, aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(rows)), rows, parse_math=False)
-    axes.set_xlabel("source pieces (keys)")
-    axes.set_ylabel("output pieces (queries)")
+    axes.set_xlabel("source tokens (keys)")
+    axes.set_ylabel("output tokens (queries)")
     figure.colorbar(picture, ax=axes, label="attention weight; every row sums to 1")
     figure.savefig(path, dpi=150)
 
 
 def draw_confusion(table: npt.NDArray[np.int64], classes: Sequence[str], path: Path) -> None:
-    """Draws which class [C] (rows) was taken for which [C] (columns) to a PNG or SVG: shares of the row, and counts."""
+    """Draw a confusion matrix [C, C], true classes × predictions, to a file: counts, coloured by share of the row."""
     shares = table / np.maximum(table.sum(1, keepdims=True), 1)
     fonts = [DEFAULT_FONT, *(_fonts_for("".join(classes)) or [])]
     with rc_context({"font.family": fonts}):
@@ -67,14 +68,14 @@ def draw_confusion(table: npt.NDArray[np.int64], classes: Sequence[str], path: P
         names = [classes[number] for number in named]
         axes.set_xticks(named, names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
         axes.set_yticks(named, names, parse_math=False)
-        axes.set_xlabel("answer")
+        axes.set_xlabel("predicted class")
         axes.set_ylabel("true class")
         figure.colorbar(picture, ax=axes, label="share of the true class")
         figure.savefig(path, dpi=150)
 
 
 def _fonts_for(text: str) -> list[str] | None:
-    """Installed fonts to use beside the default one, so that all these letters can be drawn; None if none has them."""
+    """An installed font with the letters that the default one lacks, if any; None if there is no such font."""
     fonts = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist if "Last Resort" not in entry.name}
     missing = {ord(letter) for letter in text if not letter.isspace()} - _letters(fonts[DEFAULT_FONT])
     if not missing:
@@ -85,5 +86,5 @@ def _fonts_for(text: str) -> list[str] | None:
 def _letters(file: str) -> set[int]:
     try:
         return set(FT2Font(file).get_charmap())
-    except (OSError, RuntimeError):  # a font file that is gone or broken is no reason to fail
+    except (OSError, RuntimeError):  # a missing or broken font file is skipped
         return set()

@@ -1,21 +1,28 @@
-"""jumok score: how probable a model finds given translations."""
+"""jumok score: how probable a translator finds given translations."""
 
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
-from jumok.cli.options import Json, Languages, Model, Source, Target, print_json, say
+import click
+
+from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, print_json, say
 
 
-def score(
-    model: Model, source: Source, target: Target = None, languages: Languages = None, as_json: Json = False
-) -> None:
+@click.command(epilog="Example: jumok score -m run a.en a.ko > scores.tsv")
+@SOURCE
+@TARGET
+@MODEL
+@LANGUAGES
+@JSON
+def command(model: Path, source: Path, target: Path | None, languages: tuple[str, str] | None, as_json: bool) -> None:
     """Score given translations.
 
-    A line for each pair: log-probability of the whole translation, its number of tokens (with the end), its perplexity.
-    The perplexity of all together is said at the end, on standard error.
+    Writes a line for each pair: log-probability of the translation, its number of tokens including the end token, and
+    its perplexity. The perplexity of the corpus is printed at the end, to standard error.
     """
-    from jumok.cli.reading import aligned_texts
+    from jumok.data.reading.aligned import aligned_texts
     from jumok.engines.loading import load_translator
     from jumok.engines.translator.text import READ_AHEAD
     from jumok.metrics.translation import pair_scores, total_score

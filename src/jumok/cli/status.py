@@ -1,4 +1,4 @@
-"""Where a training stands, gathered from its events, and the same in words."""
+"""The state of a training, gathered from its events, and the events in words."""
 
 from __future__ import annotations
 
@@ -8,28 +8,47 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jumok.cli.flags import with_flags
 from jumok.cli.metrics import named_metrics
 
 Event = Mapping[str, Any]
 
-
-UNBALANCED = 1.5  # times as many texts in one class as in another
+UNBALANCED = 1.5  # ratio of the largest class to the smallest
+# What the program does after an event, until the next one.
+PHASES = {
+    "reading": "Reading the corpus",
+    "checking": "Checking the corpus",
+    "vocabulary": "Learning the vocabulary",
+    "corpus": "Measuring this machine",
+    "settings": "Training",
+    "train": "Training",
+    "validating": "Validating",
+    "valid": "Training",
+    "checkpoint": "Training",
+    "averaging": "Averaging checkpoints",
+    "done": "Finishing",
+    "exporting": "Exporting to CTranslate2",
+    "certifying": "Certifying the export",
+    "finished": "Finishing",
+}
 
 
 @dataclass
 class Status:
-    """Everything a watcher shows. `take` is given every event."""
+    """Everything that a display shows. `update` is called with every event."""
 
     clock: Callable[[], float] = time.monotonic
+    phase: str = PHASES["reading"]
+    done: bool = False  # all steps are made; the model may still have to be exported
     total: int = 0  # steps
     step: int = 0
     epoch: int = 0
     loss: float | None = None
-    rate: float | None = None  # the learning rate
-    speed: float | None = None  # in `learned` a second
-    learned: str = "tokens"  # what there are answers to: of a classifier, texts
+    learning_rate: float | None = None
+    speed: float | None = None  # `unit` per second
+    unit: str = "tokens"  # what the loss is a mean of; texts for a classifier
     metrics: dict[str, str] = field(default_factory=dict)  # of the last validation, by name
-    best: dict[str, str] = field(default_factory=dict)  # the same of the best one
+    best: dict[str, str] = field(default_factory=dict)  # of the best validation
     samples: list[Mapping[str, str]] = field(default_factory=list)
     started: float = 0.0
     _begin: tuple[float, int] | None = None  # when this process began to train, and at which step
@@ -40,33 +59,37 @@ class Status:
     def __post_init__(self) -> None:
         self.started = self.clock()
 
-    def take(self, event: Event) -> None:
-        """Learns what the event says."""
+    def update(self, event: Event) -> None:
+        """Take over what the event says."""
         kind = event["event"]
-        if kind == "corpus" and event["classes"]:
-            self.learned = "texts"
+        if kind == "corpus" and event.get("classes"):
+            self.unit = "texts"
         elif kind == "plan":
             self._expected = event["expected_seconds"]
         elif kind == "settings":
-            self.total = event["settings"]["stop"]["steps"]
+            self.total = event["settings"]["stop"]["steps"] or 0
             self._begin = (self.clock(), 0)
         elif kind == "resumed":
             self.step = event["step"]
             self._begin, self._expected, self._last = (self.clock(), event["step"]), None, (0, 0.0)
         elif kind == "train":
-            self._learn_speed(event)
+            self._update_speed(event)
             self.step, self.epoch = event["step"], event["epoch"] + 1
-            self.loss, self.rate = event["loss"], event["lr"]
+            self.loss, self.learning_rate = event["loss"], event["lr"]
         elif kind == "checkpoint":
             self.step = event["step"]
         elif kind == "valid":
-            self.metrics, self.samples = named_metrics(event), event["samples"]
+            self.metrics, self.samples = named_metrics(event), event.get("samples", [])
             if event["score"] > self._best_score:
                 self.best, self._best_score = self.metrics, event["score"]
+        self.done = self.done or kind in ("done", "already_done")
+        self.phase = PHASES.get(kind, self.phase)
+        if self.phase == "Training" and 0 < self.total <= self.step:
+            self.phase = "Finishing"
 
-    def _learn_speed(self, event: Event) -> None:
+    def _update_speed(self, event: Event) -> None:
         tokens, seconds = event["tokens"] - self._last[0], event["seconds"] - self._last[1]
-        if self._last[1] or not self._begin or not self._begin[1]:  # the first entry after a resume has no beginning
+        if self._last[1] or not self._begin or not self._begin[1]:  # not the first after a resume
             self.speed = tokens / seconds if seconds > 0 else None
         self._last = (event["tokens"], event["seconds"])
 
@@ -77,7 +100,7 @@ class Status:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds to go, from what was measured in this process; before that, from the plan."""
+        """Seconds left, extrapolated from the steps of this process; before the first step, from the plan."""
         if self._begin is None:
             return None
         since, first = self.clock() - self._begin[0], self._begin[1]
@@ -96,21 +119,21 @@ def duration(seconds: float | None) -> str:
 
 
 def describe_corpus(event: Event) -> Iterator[str]:
-    """What was found in the files."""
+    """The size of the corpus, its vocabulary and its classes."""
     yield (
-        f"corpus: {event['examples']:,} {event['kind']} to learn from, {event['valid_examples']:,} to measure on, "
-        f"{event['tokens']:,} tokens to learn"
+        f"corpus: {event['examples']:,} {event['kind']} to train on, {event['valid_examples']:,} to validate on, "
+        f"{event['tokens']:,} tokens to train on"
     )
     vocabulary = event["tokenizer"]
-    yield f"vocabulary: {vocabulary['size']:,} pieces ({vocabulary['why']})"
+    yield f"vocabulary: {vocabulary['size']:,} tokens ({vocabulary['why']})"
     if event["classes"]:
         yield "classes: " + ", ".join(f"{name} {count:,}" for name, count in event["classes"].items())
         if max(event["classes"].values()) > UNBALANCED * min(event["classes"].values()):
-            yield "  they are not balanced: the rare ones count for more in training, by the root of how rare they are"
+            yield "  unbalanced: in the loss, classes are weighted by 1 / √frequency"
 
 
 def describe_rejections(event: Event) -> Iterator[str]:
-    """What could not be used, most frequent first, and where."""
+    """The examples that were left out, by reason, most frequent first, and where they are."""
     reasons = event["rejected"]["reasons"]
     if reasons:
         yield f"left out: {event['rejected']['total']:,} {event['kind']}"
@@ -120,44 +143,50 @@ def describe_rejections(event: Event) -> Iterator[str]:
 
 
 def describe_plan(event: Event) -> Iterator[str]:
-    """What was chosen and why, and how long it will take."""
+    """The settings that were chosen and why, and how long the training will take."""
     for choice in event["choices"]:
         yield f"{choice['name']} = {choice['value']}  ({choice['why']})"
     yield f"This will take about {duration(event['expected_seconds'])}, from a few seconds measured on this machine."
 
 
 def describe_warning(event: Event) -> str | None:
-    """What a watcher must be told at once; None for all other events."""
-    if event["event"] == "rejected":
-        return f"a checkpoint cannot be used and is passed over: {event['path']}: {event['reason']}"
-    if event["event"] == "restarted":
+    """A warning that is printed even with --quiet; None for most events."""
+    kind = event["event"]
+    if kind == "finding":
+        first = f", first at {event['where']}" if event.get("where") else ""
+        return with_flags(f"{event['what']}{first}. `jumok check` shows more.")
+    if kind == "rejected":
+        return with_flags(f"a checkpoint cannot be used and is skipped: {event['path']}: {event['reason']}")
+    if kind == "restarted":
         return (
             f"{event['path']}: there is no checkpoint, though the log had come to step {event['step']:,}: "
             "the training starts again from the beginning, and its first validation replaces the model"
         )
-    if event["event"] == "memory":
-        return f"memory was not enough: from step {event['step'] + 1:,} on, batches go in {event['pieces']} parts"
-    if event["event"] == "finished" and "not_exported" in event:
-        return f"the model is not exported to CTranslate2: {event['not_exported']}"
-    if event["event"] == "resumed" and event["changed"]:
+    if kind == "memory":
+        return (
+            f"not enough memory: from step {event['step'] + 1:,} on, every batch is computed in {event['pieces']} parts"
+        )
+    if kind == "finished" and "not_exported" in event:
+        return with_flags(f"the model is not exported to CTranslate2: {event['not_exported']}")
+    if kind == "resumed" and event["changed"]:
         changes = ", ".join(f"{name} {old} → {new}" for name, (old, new) in event["changed"].items())
-        return f"the result will not be the same bits as without the stop: {changes}"
+        return f"the result will not be bit-identical to an uninterrupted training: {changes}"
     return None
 
 
 def describe_step(status: Status) -> str:
-    """One line about the training."""
-    speed = "" if status.speed is None else f"  {status.speed:,.0f} {status.learned}/s"
+    """One line about the progress of the training."""
+    speed = "" if status.speed is None else f"  {status.speed:,.0f} {status.unit}/s"
     return (
-        f"step {status.step:,}/{status.total:,}  epoch {status.epoch}  loss {status.loss:.3f}  lr {status.rate:.2e}"
-        f"{speed}  time left {duration(status.remaining)}"
+        f"step {status.step:,}/{status.total:,}  epoch {status.epoch}  loss {status.loss:.3f}  "
+        f"lr {status.learning_rate:.2e}{speed}  time left {duration(status.remaining)}"
     )
 
 
 def describe_validation(event: Event) -> Iterator[str]:
-    """Scores, and a translation to look at."""
+    """Metrics, and one example with the model's output."""
     which = f" (average of the {event['averaged']} checkpoints)" if "averaged" in event else ""
     scores = "  ".join(f"{name} {value}" for name, value in named_metrics(event).items())
     yield f"validation at step {event['step']:,}{which}: {scores}  loss {event['loss']:.3f}"
-    for sample in event["samples"][:1]:
+    for sample in event.get("samples", [])[:1]:
         yield f"  {sample['source']}  →  {sample['output']}"

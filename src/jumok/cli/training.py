@@ -1,4 +1,4 @@
-"""What all `jumok train` commands share: their options, watching, stopping, and what is said at the end."""
+"""What all `jumok train` commands share: run a training, show its progress, stop it, and say what to do next."""
 
 from __future__ import annotations
 
@@ -6,164 +6,88 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from jumok.cli.options import say
 from jumok.cli.processes import is_follower, processes_started
-from jumok.errors import ConfigError
+from jumok.cli.train_options import TrainOptions
+from jumok.tasks import task_named
 
 if TYPE_CHECKING:
-    from jumok.cli.panel import Watcher
-    from jumok.cli.status import Event
+    from jumok.cli.panel import Display
+    from jumok.cli.status import Event, Status
     from jumok.recipes import TrainingResult
-    from jumok.training.settings import Settings
 
-LENGTHS = ("minutes", "steps", "epochs")
-_NOTHING_DONE_YET = ("corpus", "plan", "settings", "resumed")  # a training can be left here without saving
-
-Out = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="The run directory; made if need be.")]
-Preset = Annotated[
-    str | None, typer.Option("--preset", metavar="NAME", help="tiny, small, base, big; auto chooses by the corpus.")
-]
-Minutes = Annotated[
-    float | None,
-    typer.Option("--minutes", metavar="N", help="The best model that N minutes can give, schedule fitted to it."),
-]
-Steps = Annotated[int | None, typer.Option("--steps", metavar="N", help="So many updates.")]
-Epochs = Annotated[float | None, typer.Option("--epochs", metavar="N", help="So many times through the corpus.")]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any setting by its dotted name; may be repeated."),
-]
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE.toml", help="Settings; options and --set come after it.")
-]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="All that is random follows from it.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what was trained in RUN and start again.")]
-ContinueWithChanges = Annotated[
-    bool, typer.Option("--continue-with-changes", help="Go on with settings or files that changed.")
-]
-PrintConfig = Annotated[
-    bool, typer.Option("--print-config", help="Show all settings and why, as TOML for --config; do not train.")
-]
-Processes = Annotated[
-    int,
-    typer.Option(
-        "--processes", metavar="N", help="Train with N processes on this machine, each with its share of cores."
-    ),
-]
-Shard = Annotated[
-    bool,
-    typer.Option("--shard", help="Several processes share one model's weights: for one too large for each (FSDP)."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what must be said.")]
+# A training stopped after one of these events has nothing to save yet.
+_BEFORE_THE_FIRST_STEP = ("reading", "corpus", "finding", "plan", "settings", "resumed")
 
 
-@dataclass(frozen=True)
-class Command:
-    """A training that somebody asked for."""
-
-    recipe: str  # a function of jumok.recipes
-    data: tuple[Path | None, ...]  # its files
-    valid: list[Path] | None
-    out: Path
-    settings: Settings
-    fresh: bool
-    continue_with_changes: bool
-    quiet: bool
-    as_json: bool
-    processes: int = 1
-    shard: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)  # what only this recipe can be asked for
-
-    def arguments(self) -> dict[str, Any]:
-        """What the recipe is given beside its files."""
-        return {"valid": self.valid, "settings": self.settings, **self.extra}
-
-
-def run_training(command: Command, *, print_config: bool) -> None:
-    """Trains, shows it, and says how it ended and what to do next."""
-    if print_config:
-        print(planned_settings(command))
+def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra: Any) -> None:
+    """Train a model and report how it went, or only print the settings. `extra` are arguments of this recipe alone."""
+    arguments = {**options.recipe_arguments(), **extra}
+    if options.print_config:
+        print(planned_settings(task, data, arguments))
         return
-    with processes_started(command.processes):
-        _train_and_tell(command)
+    with processes_started(options.processes):
+        _train_and_report(task, data, options, arguments)
 
 
-def _train_and_tell(command: Command) -> None:
-    from jumok.cli.panel import watching
+def _train_and_report(task: str, data: Sequence[Path], options: TrainOptions, arguments: dict[str, Any]) -> None:
+    from jumok.cli.panel import open_display
 
-    title = f"jumok {shlex.join(sys.argv[1:3])} → {command.out}"
-    quiet = command.quiet or is_follower()
-    with watching(title, quiet=quiet, as_json=command.as_json and not is_follower()) as watcher:
-        code, result = train_watched(
-            watcher,
-            command.recipe,
-            *command.data,
-            **command.arguments(),
-            out=command.out,
-            shard=command.shard,
-            fresh=command.fresh,
-            continue_with_changes=command.continue_with_changes,
-        )
-    if result is None and is_follower():
-        raise typer.Exit(code)
+    title = f"jumok {shlex.join(sys.argv[1:3])} → {options.out}"
+    quiet = options.quiet or is_follower()
+    with open_display(title, quiet=quiet, as_json=options.as_json and not is_follower()) as display:
+        code, result = train_with_display(display, task, *data, **arguments)
     if result is None:
-        again = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
-        where = f" at step {watcher.status.step:,}" if watcher.status.step else ""
-        say(f"Stopped{where}; everything so far is saved. Go on with the same command:\n  jumok {again}")
-        raise typer.Exit(code)
-    if not quiet and not command.as_json:
-        say_what_next(command, result, watcher)
+        if not is_follower():
+            again = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
+            where = f" at step {display.status.step:,}" if display.status.step else ""
+            say(f"Stopped{where}; everything so far is saved. Continue with the same command:\n  jumok {again}")
+        raise click.exceptions.Exit(code)
+    if not quiet and not options.as_json:
+        _print_result(task, result, display.status)
 
 
-def resolve_settings(
-    config: Path | None, flags: dict[str, Any], lengths: dict[str, Any], assignments: list[str] | None
-) -> Settings:
-    """The TOML file first, then the options, then --set."""
-    from jumok.training.settings import Settings, parse_assignments, read_settings_file
-
-    given = [name for name in LENGTHS if lengths[name] is not None]
-    if len(given) > 1:
-        raise ConfigError(f"--{given[0]} and --{given[1]} are both given. Give one length.")
-    settings = Settings.from_dict({} if config is None else read_settings_file(config))
-    changes = {name: value for name, value in flags.items() if value is not None}
-    if given:  # it takes the place of whichever length the file has
-        changes |= {f"stop.{name}": lengths[name] for name in LENGTHS}
-    return settings.changed(changes).changed(parse_assignments(assignments or []))
-
-
-def train_watched(
-    watcher: Watcher, recipe: str, *data: Path | None, **arguments: Any
-) -> tuple[int, TrainingResult | None]:
-    """Trains until the end, or until Ctrl-C or kill: then the exit code says which, and there is no result."""
-    from jumok import recipes
+def train_with_display(display: Display, task: str, *data: Path, **arguments: Any) -> tuple[int, TrainingResult | None]:
+    """Train to the end and return 0 and the result; after Ctrl-C or another signal, its exit code and no result."""
     from jumok.training.interrupts import Interrupts
     from jumok.training.trainer import StoppedEarly
 
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # nobody reading the output is no reason to stop training
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a closed output pipe is no reason to stop training
     with Interrupts() as interrupts:
 
-        def watch(event: Event) -> None:
-            watcher(event)
-            if interrupts.requested() and event["event"] in _NOTHING_DONE_YET:
+        def on_event(event: Event) -> None:
+            display(event)
+            if interrupts.requested() and event["event"] in _BEFORE_THE_FIRST_STEP:
                 raise StoppedEarly
 
-        train = getattr(recipes, recipe)
+        stop_requested = _announced(interrupts.requested)
         try:
-            return 0, train(*data, **arguments, watch=watch, stop_requested=_announced(interrupts.requested))
+            return 0, _recipe(task)(*data, **arguments, watch=on_event, stop_requested=stop_requested)
         except StoppedEarly:
             return 128 + (interrupts.received or signal.SIGINT), None
 
 
+def _recipe(task: str) -> Callable[..., TrainingResult]:
+    from jumok import recipes
+
+    known: dict[str, Callable[..., TrainingResult]] = {
+        "translator": recipes.train_translator,
+        "classifier": recipes.train_classifier,
+        "language_model": recipes.train_lm,
+    }
+    return known[task]
+
+
 def _announced(requested: Callable[[], bool]) -> Callable[[], bool]:
+    """The same question; the first time the answer is yes, a message says that the training is being saved."""
     said = False
 
     def asked() -> bool:
@@ -177,18 +101,16 @@ def _announced(requested: Callable[[], bool]) -> Callable[[], bool]:
 
 
 class _Planned(Exception):
-    """Everything is decided: no need to go on."""
+    """Raised to end a training before its first step, when all settings are known."""
 
 
-def planned_settings(command: Command) -> str:
-    """All settings as they would be used, with reasons, as TOML; in a directory of its own that is removed."""
-    from jumok import recipes
-
+def planned_settings(task: str, data: Sequence[Path], arguments: dict[str, Any]) -> str:
+    """All settings as they would be used, with reasons, as TOML; worked out in a temporary directory."""
     reasons: dict[str, str] = {}
     values: dict[str, Any] = {}
     vocabulary: dict[str, Any] = {}
 
-    def watch(event: Event) -> None:
+    def on_event(event: Event) -> None:
         if event["event"] == "corpus":
             vocabulary.update(event["tokenizer"])
         elif event["event"] == "plan":
@@ -197,11 +119,10 @@ def planned_settings(command: Command) -> str:
             values.update(event["settings"])
             raise _Planned
 
-    train = getattr(recipes, command.recipe)
     with tempfile.TemporaryDirectory(prefix="jumok-") as directory, suppress(_Planned):
-        train(*command.data, **command.arguments(), out=Path(directory) / "run", watch=watch)
+        _recipe(task)(*data, **(arguments | {"out": Path(directory) / "run"}), watch=on_event)
     lines = _toml_lines(values, reasons)
-    if values["tokenizer"]["size"] is None:  # to ask for as many pieces as came out would change them
+    if values["tokenizer"]["size"] is None:  # asking for the size that came out could change the vocabulary
         lines.append(f"# tokenizer.size is left to the corpus: {vocabulary['why']}; it offers {vocabulary['size']:,}")
     return "\n".join(lines)
 
@@ -220,16 +141,11 @@ def _toml_lines(values: dict[str, Any], reasons: dict[str, str], prefix: str = "
     return lines
 
 
-def say_what_next(command: Command, result: TrainingResult, watcher: Watcher) -> None:
-    """How it went, and what to do with it."""
-    best = next(iter(watcher.status.best.items()), None)
+def _print_result(task: str, result: TrainingResult, status: Status) -> None:
+    """How the training went, and a command that uses the model."""
+    best = next(iter(status.best.items()), None)
     score = "" if best is None else f", best {best[0]} {best[1]}"
     print(f"Done: {result.steps:,} steps{score}. The model: {result.model}")
-    samples = watcher.status.samples
-    sentence = samples[0]["source"].split("\n")[0][:200] if samples else "Hello!"
-    run = shlex.quote(str(result.run))
-    if command.recipe == "train_lm":
-        print(f"Now: jumok generate -m {run} --prompt {shlex.quote(sentence)}")
-    else:
-        use = "classify" if command.recipe == "train_classifier" else "translate"
-        print(f"Now: echo {shlex.quote(sentence)} | jumok {use} -m {run}")
+    text = status.samples[0]["source"].split("\n")[0][:200] if status.samples else "Hello!"
+    usage = task_named(task).usage.format(run=shlex.quote(str(result.run)), text=shlex.quote(text))
+    print(f"Now: {usage}")

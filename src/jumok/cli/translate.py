@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from jumok.cli.options import DEFAULT_BEAM, Beam, Engine, Json, Model, OutFile, Texts, say
+from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, OUT_FILE, TEXTS, say
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,62 +17,67 @@ if TYPE_CHECKING:
     from jumok.engines.translator.text import Result
 
 
-def translate(
-    model: Model,
-    files: Texts = None,
-    out: OutFile = None,
-    beam: Beam = None,
-    n_best: Annotated[int, typer.Option(metavar="N", help="So many translations of each line, in columns.")] = 1,
-    engine: Engine = "auto",
-    fast: Annotated[
-        bool, typer.Option("--fast", help="Weigh only likely pieces: quicker, less thorough; neighbours matter.")
-    ] = False,
-    scores: Annotated[bool, typer.Option("--scores", help="Add a column: the score of each translation.")] = False,
-    alignment: Annotated[
-        bool, typer.Option("--alignment", help="Add a column: which word comes from which, as 0-0 1-2.")
-    ] = False,
-    length_penalty: Annotated[
-        float, typer.Option(metavar="A", help="Scores are log-probability / length^A: higher means longer.")
-    ] = 1.0,
-    no_repeat_ngram: Annotated[
-        int, typer.Option(metavar="N", help="No N pieces in a row twice in a translation; 0: no such rule.")
-    ] = 0,
-    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Every translation begins with it.")] = "",
-    temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="Draw at random: below 1 safer, above 1 bolder.")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option(metavar="K", help="Draw from the K most probable pieces.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option(metavar="P", help="Draw from the fewest pieces that have probability P together.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="What is drawn depends on it and the text.")] = None,
-    as_json: Json = False,
+@click.command(epilog='Example: echo "Hello!" | jumok translate -m run')
+@TEXTS
+@MODEL
+@OUT_FILE
+@BEAM
+@click.option(
+    "--n-best",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Write the N best translations of each line, in columns.",
+)
+@ENGINE
+@click.option("--fast", is_flag=True, help="Faster. Output may differ slightly and depend on other lines of the batch.")
+@click.option("--scores", is_flag=True, help="Add a column after each translation: its score.")
+@click.option("--alignment", is_flag=True, help="Add a column: word alignment as source-target pairs, such as 0-0 1-2.")
+@click.option(
+    "--length-penalty",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="A",
+    help="Rank by log-probability / length^A: a higher A prefers longer translations.",
+)
+@click.option(
+    "--no-repeat-ngram",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Never produce the same N tokens in a row twice; 0: off.",
+)
+@click.option("--prefix", default="", metavar="TEXT", help="Begin every translation with this text.")
+@click.option("--temperature", type=float, metavar="T", help="Sample instead of searching: higher is more varied.")
+@click.option("--top-k", type=int, metavar="K", help="Sample from the K most probable tokens.")
+@click.option(
+    "--top-p", type=float, metavar="P", help="Sample from the smallest set of tokens with total probability P."
+)
+@click.option("--seed", type=int, metavar="N", help="Random seed of the sampling.")
+@JSON
+def command(
+    model: Path,
+    files: tuple[Path, ...],
+    out: Path | None,
+    engine: str,
+    fast: bool,
+    scores: bool,
+    as_json: bool,
+    **decoding: Any,
 ) -> None:
     """Translate texts, line by line.
 
-    Lines out are lines in; an empty line gives an empty line. Nothing is cut in silence: what happened to a line is
-    said on standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
+    Writes exactly one line for each input line; an empty line stays empty. Text that is split or cut is reported on
+    standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to, require_file
-    from jumok.engines.engine import DecodingOptions
     from jumok.engines.loading import load_translator
 
-    sampling = _sampling(temperature, top_k, top_p, seed)
-    if sampling is not None and beam is not None:
-        raise ConfigError(
-            "--beam has no effect with --temperature, --top-k or --top-p: they draw at random instead of searching. "
-            "Leave out --beam, or these."
-        )
-    options = DecodingOptions.of(
-        beam=max(DEFAULT_BEAM, n_best) if beam is None else beam,
-        n_best=n_best,
-        length_penalty=length_penalty,
-        no_repeat_ngram=no_repeat_ngram,
-        prefix=prefix,
-        alignment=alignment,
-        sampling=sampling,
-    )
+    options = _decoding_options(**decoding)
     require_file(out)
     translator = load_translator(model, engine, fast=fast)
     if not files and sys.stdin.isatty():
@@ -79,21 +85,33 @@ def translate(
     notes = _Notes()
     try:
         with output_to(out) as output:
-            for chunk in chunks_as_they_come(lines_of(files or [])):
+            for chunk in chunks_as_they_come(lines_of(files)):
                 for source, result in zip(chunk, translator.translate_batch(chunk, options), strict=True):
-                    notes.look_at(result)
+                    notes.add(result)
                     line = _json_line(source, result) if as_json else _line(source, result, options, scores)
                     output.write(line + "\n")
                 output.flush()
     finally:
-        notes.tell()
+        notes.print()
 
 
-def _sampling(temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Sampling | None:
+def _decoding_options(*, beam: int | None, n_best: int, **others: Any) -> DecodingOptions:
+    from jumok.engines.engine import DecodingOptions
+
+    sampling = _sampling(**{name: others.pop(name) for name in ("temperature", "top_k", "top_p", "seed")})
+    if sampling is not None and beam is not None:
+        raise ConfigError(
+            "--beam has no effect with --temperature, --top-k or --top-p: they sample instead of searching. "
+            "Leave out --beam, or these."
+        )
+    beam = max(DEFAULT_BEAM, n_best) if beam is None else beam
+    return DecodingOptions.of(beam=beam, n_best=n_best, sampling=sampling, **others)
+
+
+def _sampling(**given: Any) -> Sampling | None:
     from jumok.engines.engine import Sampling
 
-    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    values = {name: value for name, value in given.items() if value is not None}
     if not values:
         return None
     if values.keys() == {"seed"}:
@@ -106,8 +124,8 @@ def _line(source: str, result: Result, options: DecodingOptions, scores: bool) -
         return result.text
     found = [(result.text, result.score), *((other.text, other.score) for other in result.alternatives)]
     columns: list[str] = []
-    for place in range(options.n_best):  # always as many columns: where there are fewer translations, empty ones
-        text, score = found[place] if place < len(found) else ("", None)
+    for rank in range(options.n_best):  # the same number of columns in every line: missing translations are empty
+        text, score = found[rank] if rank < len(found) else ("", None)
         columns.append(text.replace("\t", " "))
         if scores:
             columns.append("" if score is None else f"{score:.4f}")
@@ -124,10 +142,10 @@ def _json_line(source: str, result: Result) -> str:
 
 
 class _Notes:
-    """Counts what a reader should know about some lines, and says it at the end."""
+    """Counts the lines that need a note, and prints the notes at the end."""
 
     _TEXTS = (
-        ("split", "too long for one piece, translated in parts"),
+        ("split", "too long for the model, translated in parts"),
         ("loop", "repeated itself or did not end at first; a second attempt was better"),
         ("cut", "cut at the length limit: the translation is not complete"),
     )
@@ -136,19 +154,16 @@ class _Notes:
         self._lines = 0
         self._found: dict[str, list[int]] = {kind: [] for kind, _ in self._TEXTS}
 
-    def look_at(self, result: Result) -> None:
-        """Notes what is to be said about the next line."""
+    def add(self, result: Result) -> None:
+        """Count the next line."""
         self._lines += 1
-        for kind, happened in (
-            ("split", result.segments > 1),
-            ("loop", result.loop_resolved),
-            ("cut", not result.finished),
-        ):
-            if happened:
+        notes = {"split": result.segments > 1, "loop": result.loop_resolved, "cut": not result.finished}
+        for kind, applies in notes.items():
+            if applies:
                 self._found[kind].append(self._lines)
 
-    def tell(self) -> None:
-        """A line on standard error for everything that happened."""
+    def print(self) -> None:
+        """Print a line to standard error for each kind of note."""
         for kind, text in self._TEXTS:
             if numbers := self._found[kind]:
                 shown = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")

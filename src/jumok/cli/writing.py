@@ -1,4 +1,4 @@
-"""Lines to standard output, or to a file that has its name only when it is complete."""
+"""Output to standard output, or to a file that gets its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ PICTURES = (".png", ".svg", ".pdf")
 
 @contextmanager
 def output_to(path: Path | None) -> Iterator[TextIO]:
-    """Somewhere to write: standard output, or a file beside `path` that takes its place at the end.
+    """Standard output, or a file `path`.part that is renamed to `path` at the end.
 
-    When something fails on the way, what was written so far stays there and is named.
+    After an error, the incomplete file is kept and named in a message.
     """
     if path is None:
         yield sys.stdout
         return
     require_file(path)
-    special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null, a pipe: nothing can take its place
+    special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null or a pipe, which cannot be replaced
     part = path if special else path.with_name(path.name + ".part")
     with explained(path):
         with open(part, "w", encoding="utf-8", newline="\n") as file:
             try:
                 yield file
             except BaseException:
-                say(f"jumok: what was written so far is in {part}")
+                say(f"jumok: incomplete output was kept in {part}")
                 raise
         if not special:
             part.replace(path)
 
 
 def require_file(path: Path | None) -> None:
-    """Raises if no file can have this name: better now than when there is something to write."""
+    """Raise InputError if no file can be written here, before work is spent on its content."""
     if path is None:
         return
     if os.path.isdir(path):
@@ -53,7 +53,7 @@ def require_file(path: Path | None) -> None:
 
 
 def require_picture(path: Path | None) -> None:
-    """The same for a picture, whose kind its name must tell."""
+    """Raise InputError if no picture can be written here; the suffix of its name is its format."""
     require_file(path)
     if path is not None and path.suffix.lower() not in PICTURES:
         raise InputError(f"{path}: the name of a picture must end in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}.")
@@ -61,7 +61,7 @@ def require_picture(path: Path | None) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Says which file it is that cannot be written."""
+    """Turn an OSError into an InputError that names the file."""
     try:
         yield
     except OSError as error:
@@ -69,13 +69,13 @@ def explained(path: Path) -> Iterator[None]:
 
 
 class StandardOutput(FileIO):
-    """Where standard output goes. When that cannot be written, it is a WriteError, once; the rest goes nowhere."""
+    """Standard output whose first failed write raises a WriteError; what follows is discarded."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Writes as much as is possible at once."""
+        """Write some of the bytes and return how many."""
         try:
             return super().write(data)
-        except BrokenPipeError:  # nobody reads on, which is no error
+        except BrokenPipeError:  # the reader has exited; handled elsewhere
             raise
         except OSError as error:
             discard(self.fileno())
@@ -85,7 +85,7 @@ class StandardOutput(FileIO):
 
 
 def standard_output(stream: TextIOWrapper) -> TextIOWrapper:
-    """The same stream as UTF-8, whatever the locale says, and with errors that can be understood."""
+    """The same stream as UTF-8, whatever the locale says, with clear errors."""
     return TextIOWrapper(
         BufferedWriter(StandardOutput(stream.fileno(), "wb", closefd=False)),
         encoding="utf-8",
@@ -95,7 +95,7 @@ def standard_output(stream: TextIOWrapper) -> TextIOWrapper:
 
 
 def discard(descriptor: int) -> None:
-    """Whatever else is written to it goes nowhere."""
+    """Redirect a file descriptor to the null device."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -103,13 +103,18 @@ def read_records(
     if all(str(path) == STANDARD_INPUT for path in paths):
         raise InputError("standard input can be one side only; for both, send TSV and give `-` once.")
     for path in paths:
-        if without_compression(path).suffix.lower() in _TABLES:
+        if holds_both_sides(path):
             raise InputError(f"{path} holds both sides by itself; give it alone, or give two plain text files.")
     if languages:
         raise InputError(
             f"{paths[0]}, {paths[1]}: languages can be chosen only in a file that names them, not in two text files."
         )
     return _aligned(paths[0], paths[1])
+
+
+def holds_both_sides(path: str | Path) -> bool:
+    """Whether a file's name says that both sides of a corpus stand in it: a table, JSONL or TMX, also compressed."""
+    return without_compression(path).suffix.lower() in _TABLES
 
 
 def _no_pairs(paths: Sequence[str | Path], rejections: Rejections | None) -> InputError:

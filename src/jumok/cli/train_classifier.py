@@ -1,0 +1,52 @@
+"""jumok train classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumok.cli.options import PATH, print_json
+from jumok.cli.processes import is_follower
+from jumok.cli.train_options import TrainOptions, train_options
+from jumok.cli.training import run_training
+
+
+@click.command(epilog="Example: jumok train classifier reviews.tsv -o run")
+@click.argument(
+    "data",
+    type=PATH,
+    nargs=-1,
+    required=True,
+    metavar="DATA...",
+    help="TSV, CSV or JSONL files with labels, or a directory that has one subdirectory for each class.",
+)
+@train_options
+@click.option(
+    "--baseline", is_flag=True, help="Also train TF-IDF with logistic regression, for comparison (needs scikit-learn)."
+)
+def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool) -> None:
+    """Train a classifier on texts with labels.
+
+    Run the same command again to continue a training that was stopped. RUN/model is the best model so far: jumok
+    classify -m RUN
+    """
+    if baseline:
+        from jumok.recipes.baseline import require_scikit_learn
+
+        require_scikit_learn()
+    run_training("classifier", data, options)
+    if baseline and not options.print_config and not is_follower():
+        _print_baseline(options.out, options.as_json)
+
+
+def _print_baseline(run: Path, as_json: bool) -> None:
+    from jumok.cli.metrics import named_metrics
+    from jumok.recipes.baseline import baseline_scores
+
+    scores = baseline_scores(run)
+    if as_json:
+        print_json({"event": "baseline", **scores})
+    else:
+        shown = "  ".join(f"{name} {value}" for name, value in named_metrics(scores).items())
+        print(f"For comparison, TF-IDF + logistic regression on the same texts: {shown}")

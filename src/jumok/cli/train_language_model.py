@@ -1,0 +1,25 @@
+"""jumok train lm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumok.cli.options import PATH
+from jumok.cli.train_options import TrainOptions, train_options
+from jumok.cli.training import run_training
+
+
+@click.command(epilog="Example: jumok train lm text.txt -o run")
+@click.argument(
+    "texts", type=PATH, nargs=-1, required=True, metavar="TEXT...", help="Text files; a blank line ends a passage."
+)
+@train_options
+def command(options: TrainOptions, texts: tuple[Path, ...]) -> None:
+    """Train a language model on text.
+
+    Run the same command again to continue a training that was stopped. RUN/model is the best model so far: jumok
+    generate -m RUN
+    """
+    run_training("language_model", texts, options)

@@ -1,0 +1,85 @@
+"""Classification quality on labelled test texts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.data.examples import Rejections
+from jumok.data.reading.labelled import read_labelled
+from jumok.engines.classifier.text import TextClassifier
+from jumok.errors import InputError
+from jumok.metrics.classification import classification_scores, confusion, f1_scores
+from jumok.recipes.evaluating.evaluation import Evaluation, only_file
+
+Confusion = npt.NDArray[np.int64]  # [C, C]: rows are true classes, columns predictions
+
+
+def evaluate(
+    model: TextClassifier,
+    files: Sequence[Path],
+    *,
+    on_confusion: Callable[[Confusion, Sequence[str]], None] | None = None,
+) -> Evaluation:
+    """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels.
+
+    Texts with a label that the model does not know are counted and left out. `on_confusion` is called with the
+    confusion matrix and the names of the classes.
+    """
+    texts, labels, rejections = _read(only_file(files), model.classes)
+    started = time.perf_counter()
+    scores = model.scores(texts)
+    seconds = time.perf_counter() - started
+    table = confusion(scores.argmax(1), labels, len(model.classes))
+    if on_confusion is not None:
+        on_confusion(table, model.classes)
+    values = {
+        "texts": len(texts),
+        **classification_scores(scores, labels, model.temperature),
+        "f1": dict(zip(model.classes, f1_scores(table).tolist(), strict=True)),
+        "confusion": table.tolist(),
+        "classes": model.classes,
+        "texts_per_second": len(texts) / seconds,
+        "rejected": rejections.to_json(),
+    }
+    rejected = ["", "left out:", rejections.render()] if rejections.total else []
+    return Evaluation(values, _lines(values) + rejected)
+
+
+def _read(path: Path, classes: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64], Rejections]:
+    """Texts, the numbers of their classes, and what was left out."""
+    rejections = Rejections()
+    texts, labels = [], []
+    for example in read_labelled([path], rejections, classes):
+        if example.label in classes:
+            texts.append(example.inputs[0])
+            labels.append(classes.index(example.label))
+        else:
+            rejections.add(f'label "{example.label}" is not among those learned', example.where)
+    if not texts:
+        raise InputError(f"{path}: no text with a label that the model knows:\n{rejections.render()}")
+    return texts, np.array(labels), rejections
+
+
+def _lines(values: dict[str, Any]) -> list[str]:
+    classes = values["classes"]
+    width = max(8, *(len(name) for name in classes)) + 2
+    head = "true \\ predicted".ljust(width + 6) + "".join(name.rjust(width) for name in classes)
+    rows = [
+        name.ljust(width + 6) + "".join(f"{count:,}".rjust(width) for count in row)
+        for name, row in zip(classes, values["confusion"], strict=True)
+    ]
+    return [
+        f"accuracy     {values['accuracy']:7.2%}  of {values['texts']:,} texts",
+        f"macro-F1     {values['macro_f1']:7.2%}",
+        f"calibration  {values['ece']:7.2%}  expected error; {values['ece_uncalibrated']:.2%} without temperature",
+        f"speed        {values['texts_per_second']:7,.0f}  texts a second",
+        "",
+        head,
+        *rows,
+    ]

@@ -1,0 +1,44 @@
+"""How well a language model predicts a test text."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jumok.data.examples import Rejections
+from jumok.data.reading.passages import read_passages
+from jumok.engines.language_model.text import TextGenerator
+from jumok.metrics.translation import pair_scores, total_score
+from jumok.recipes.evaluating.evaluation import Evaluation, only_file
+
+
+def evaluate(model: TextGenerator, files: Sequence[Path]) -> Evaluation:
+    """Perplexity per token and per byte, bits per byte, and speed on a text file."""
+    rejections = Rejections()
+    passages = [example.inputs[0] for example in read_passages([only_file(files)], rejections)]
+    started = time.perf_counter()
+    total = total_score(pair_scores(model.score(passages)))
+    seconds = time.perf_counter() - started
+    size = sum(len(text.encode()) + 1 for text in passages)  # one byte for each end token
+    values: dict[str, Any] = {
+        "passages": len(passages),
+        "tokens": total.tokens,
+        "bytes": size,
+        "perplexity": total.perplexity,
+        "byte_perplexity": math.exp(-total.log_prob / size),
+        "bits_per_byte": -total.log_prob / math.log(2) / size,
+        "tokens_per_second": total.tokens / seconds,
+        "rejected": rejections.to_json(),
+    }
+    lines = [
+        f"perplexity   {values['perplexity']:9.3f}  per token, {total.tokens:,} tokens",
+        f"             {values['byte_perplexity']:9.3f}  per byte, {size:,} bytes",
+        f"bits/byte    {values['bits_per_byte']:9.3f}",
+        f"speed        {values['tokens_per_second']:9,.0f}  tokens a second",
+    ]
+    if rejections.total:
+        lines += ["", "left out:", rejections.render()]
+    return Evaluation(values, lines)
