@@ -16,7 +16,7 @@ import re
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from io import BufferedReader
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ from jumok.files import (
     verify_directory,
     write_directory_durably,
 )
+from jumok.system import WINDOWS
 from jumok.tasks import ENCODERS, EncoderEntry
 
 CONFIG, WEIGHTS, CARD = "config.json", "weights.safetensors", "card.json"
@@ -65,7 +66,7 @@ class Bundle:
     card: dict[str, Any]
     encoder_name: str  # key of ENCODERS
     encoder_bytes: bytes
-    _weights_file: BufferedReader = field(repr=False)
+    _weights_file: BufferedIOBase = field(repr=False)
     _weights_record: FileRecord = field(repr=False)
 
     @property
@@ -206,7 +207,8 @@ def _read_bundle(directory: Path) -> Bundle:
         raise UnreadableError(
             where, f"is said to have {record.size:,} bytes, at most {_MAX_WEIGHTS_BYTES:,} make sense"
         )
-    file = open_verified(where, record)
+    # On Windows a training could not replace the directory while a file in it is open.
+    file = BytesIO(read_verified(where, record, record.size)) if WINDOWS else open_verified(where, record)
     bundle = Bundle(directory, config, card, encoder.name, content, file, record)
     weakref.finalize(bundle, file.close)
     return bundle

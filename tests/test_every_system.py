@@ -1,0 +1,197 @@
+"""The core of Jumok by the rules of macOS and of Windows, simulated on Linux: see tests/systems/sitecustomize.py."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import SOURCE, train_arguments, write_corpus
+
+from jumok import system
+from jumok.files import REAL_FILES, WriteError, remove
+from jumok.training.records import read_log
+
+TESTS = Path(__file__).parent
+STOPPED_BY = {"macos": signal.SIGINT, "windows": signal.SIGUSR1}  # SIGUSR1 stands for Windows' SIGBREAK
+SYSTEMS = pytest.mark.parametrize("name", list(STOPPED_BY))
+
+TRAIN_STOP_RESUME_EXPORT = """
+import os, sys, threading, time
+from pathlib import Path
+from jumok.bundle import load_bundle
+from jumok.cli.app import run
+from jumok.training.run_directory import RunDirectory
+
+assert not hasattr(os, "sched_getaffinity")  # this is not Linux
+out, stop = Path(sys.argv[1]), int(sys.argv[2])
+train = ["train", "translator", *sys.argv[3:], "-o", str(out), "--quiet"]
+
+def stop_when_it_trains():
+    while not (out / "log.jsonl").exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), stop)
+
+threading.Thread(target=stop_when_it_trains, daemon=True).start()
+assert run([*train, "--steps=5000"]) == 128 + stop
+with RunDirectory.open(out, "translator"):
+    assert run([*train, "--steps=5000"]) == 2  # in use
+assert run([*train, "--steps=40", "--continue-with-changes"]) == 0
+assert run(["export", "-m", str(out), "--to", "ctranslate2"]) == 0
+loaded = load_bundle(out)
+assert run([*train, "--steps=40", "--fresh"]) == 0  # replaces the model that is in use
+assert loaded.weights()
+assert run(["export", "-m", str(out), "--to", "ctranslate2"]) == 0
+"""
+
+HOLD_A_LOCK = """
+import sys
+from pathlib import Path
+from jumok import system
+descriptor = system.open_without_following(Path(sys.argv[1]))
+try:
+    system.lock_file(descriptor)
+except BlockingIOError:
+    print("refused")
+else:
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def python_of(name: str, root: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts Python as it would behave on the system of that name."""
+    path = os.pathsep.join(map(str, (TESTS / "systems", SOURCE, TESTS, TESTS / "cli")))
+    environment = {**os.environ, "PYTHONPATH": path, "JUMOK_TEST_SYSTEM": name, "JUMOK_TEST_ROOT": str(root)}
+
+    def start(*arguments: str | Path, **more: str) -> subprocess.Popen[str]:
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.Popen(command, env=environment | more, text=True, encoding="utf-8", cwd=TESTS.parent, **pipes)  # type: ignore[call-overload,no-any-return]
+
+    return start
+
+
+@SYSTEMS
+def test_train_stop_resume_export_translate(tmp_path: Path, name: str) -> None:
+    write_corpus(tmp_path)
+    python = python_of(name, tmp_path)
+    arguments = [word for word in train_arguments(tmp_path) if not word.startswith("--steps")][:2]
+    settings = [word for word in train_arguments(tmp_path) if word.startswith("--set")]
+    command = ["-c", TRAIN_STOP_RESUME_EXPORT, tmp_path / "run", str(int(STOPPED_BY[name])), *arguments, *settings]
+    out, err = python(*command, PYTHONWARNDEFAULTENCODING="1").communicate(timeout=120)
+    assert "Traceback" not in err, err
+    assert "is in use by process" in err
+    assert [entry["event"] for entry in read_log(tmp_path / "run")][-1] == "done"
+    translate = ["-m", "jumok", "translate", "-m", tmp_path / "run", "--engine", "ctranslate2"]
+    out, err = python(*translate).communicate("The small cat sees the dog.\n", timeout=60)
+    assert out.count("\n") == 1, err
+    assert out.strip(), err
+
+
+@SYSTEMS
+def test_two_processes_train_together(tmp_path: Path, name: str) -> None:
+    write_corpus(tmp_path)
+    command = ["-m", "jumok", "train", "translator", *train_arguments(tmp_path, steps=10), "--processes=2", "--json"]
+    process = python_of(name, tmp_path)(*command)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert [json.loads(line)["event"] for line in out.splitlines()].count("plan") == 1  # one of the two prints
+    assert read_log(tmp_path / "run")[-1]["event"] == "done"
+
+
+@SYSTEMS
+def test_a_lock_is_held_until_its_process_is_killed(tmp_path: Path, name: str) -> None:
+    python = python_of(name, tmp_path)
+    hold = ["-c", HOLD_A_LOCK, tmp_path / "lock"]
+    with python(*hold) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
+        assert python(*hold).communicate(timeout=30)[0] == "refused\n"
+        first.kill()
+        first.wait()
+    assert python(*hold).communicate(timeout=30)[0] == "locked\n"
+
+
+# Not those that crash inside a process that lives on with its files open, or start processes by fork, or give a reason
+# in Linux's words, or change a file behind the back of a reader that has it in memory.
+OTHER_RULES = "not (crash or kill or damage or cannot_be_locked or changed_in_place)"
+
+
+def test_the_tests_of_files_and_locks_pass_by_the_rules_of_windows(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    files = ["test_files.py", "test_bundle.py", "data/test_store.py", "training/test_run_directory.py"]
+    command = ["-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={root}", "-k", OTHER_RULES]
+    process = python_of("windows", root)(*command, *(TESTS / file for file in files))
+    out, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, out[-10_000:]
+
+
+def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert system.usable_cores() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 5, raising=False)
+    assert system.usable_cores() == 5
+    monkeypatch.delattr(os, "process_cpu_count")
+    assert system.usable_cores() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert system.usable_cores() == 1
+
+
+@pytest.mark.parametrize("error", [TypeError, OSError, AttributeError])
+def test_memory_is_left_alone_where_the_c_library_is_another(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def load(_: object) -> object:
+        raise error
+
+    monkeypatch.setattr("ctypes.CDLL", load)
+    assert not system.keep_freed_memory()
+
+
+def test_no_link_is_followed_where_the_system_cannot_refuse_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delattr(os, "O_NOFOLLOW")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with pytest.raises(OSError, match="link") as raised:
+        system.open_without_following(tmp_path / "link")
+    assert raised.value.errno == errno.ELOOP
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_file_in_use_for_a_moment_is_waited_for_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def change() -> None:
+        tries.append(len(tries))
+        if len(tries) < 3:
+            raise PermissionError
+
+    with pytest.raises(PermissionError):
+        system.retry_while_in_use(change)
+    monkeypatch.setattr(system, "WINDOWS", True)
+    system.retry_while_in_use(change)
+    assert len(tries) == 3
+
+
+def test_what_stays_in_use_on_windows_is_left_for_the_next_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(_: object) -> None:
+        raise PermissionError(errno.EACCES, "in use")
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    monkeypatch.setattr(system, "_IN_USE_SECONDS", 0.1)
+    leftover, other = tmp_path / ".trash-model-1", tmp_path / "model"
+    leftover.mkdir()
+    other.mkdir()
+    with pytest.raises(WriteError, match="cannot be removed"):
+        remove(REAL_FILES, leftover)
+    monkeypatch.setattr(system, "WINDOWS", True)
+    remove(REAL_FILES, leftover)
+    with pytest.raises(WriteError, match="cannot be removed"):
+        remove(REAL_FILES, other)
