@@ -116,6 +116,46 @@ def test_the_panel_shows_where_the_training_stands() -> None:
         assert shown in text
 
 
+@pytest.mark.parametrize(
+    ("event", "phase"),
+    [
+        ({"event": "reading"}, "Reading the corpus"),
+        ({"event": "corpus", "classes": {}}, "Measuring this machine"),
+        (train(20, 4000, 10.0), "Training"),
+        ({"event": "validating", "step": 20}, "Validating"),
+        (train(100, 20000, 50.0), "Finishing"),
+        ({"event": "averaging", "step": 100}, "Averaging checkpoints"),
+        ({"event": "exporting"}, "Exporting to CTranslate2"),
+        ({"event": "certifying"}, "Certifying the export"),
+        ({"event": "something new"}, "Training"),  # an unknown event changes nothing
+    ],
+)
+def test_the_phase_says_what_happens_now(event: dict[str, Any], phase: str) -> None:
+    status = Status()
+    status.update(SETTINGS)
+    status.update(event)
+    assert status.phase == phase
+
+
+def test_the_panel_says_done_only_at_the_end() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, width=100, force_terminal=True, color_system=None)
+    with LivePanel("jumok train", console) as panel:
+        for event in (SETTINGS, train(100, 4000, 10.0), {"event": "done", "step": 100}, {"event": "exporting"}):
+            panel(event)
+        assert "Exporting to CTranslate2" in screen.getvalue()
+        assert "Done" not in screen.getvalue()
+    assert "Done" in screen.getvalue()
+
+
+def test_a_training_that_was_stopped_is_not_called_done() -> None:
+    screen = io.StringIO()
+    with LivePanel("jumok train", Console(file=screen, width=100, force_terminal=True)) as panel:
+        panel(SETTINGS)
+        panel(train(20, 4000, 10.0))
+    assert "Done" not in screen.getvalue()
+
+
 def test_a_training_does_not_end_because_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -35,6 +35,7 @@ command = click.version_option(__version__, message="jumok %(version)s", help="S
     LazyGroup(
         lambda: {name: f"jumok.cli.{name}:command" for name in _COMMANDS},
         help="Two text files in, a translator out. Begin with: jumok demo",
+        context_settings={"show_default": True},
     )
 )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 
 from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, print_json
 from jumok.errors import ConfigError
-from jumok.tasks import TASKS, Task, resolve
+from jumok.tasks import TASKS, resolve
 
 
 @click.command(epilog="Example: jumok evaluate -m run test.en test.ko")
@@ -52,50 +53,32 @@ def command(
     require_picture(plot)
     loaded = load(model)
     task = next(task for task in TASKS.values() if task.facade.split(":")[0] == type(loaded).__module__)
-    flags = {
-        "output": ("on_outputs", _written_to(output)),
-        "plot": ("on_confusion", _drawn_to(plot)),
-        **{name: (name, value) for name, value in options.items()},
-    }
     evaluate = resolve(task.evaluation)
-    arguments = _understood(task, evaluate, {flag: given for flag, given in flags.items() if given[1] is not None})
-    evaluation = evaluate(loaded, [source] if reference is None else [source, reference], **arguments)
+    given = {name: (name, value) for name, value in options.items() if value is not None}
+    if output is not None:
+        given["output"] = ("on_outputs", partial(_write, output))
+    if plot is not None:
+        given["plot"] = ("on_confusion", partial(_draw, plot))
+    for flag, (argument, _) in given.items():
+        if argument not in inspect.signature(evaluate).parameters:
+            raise ConfigError(f"--{flag} has no effect on the evaluation of a {task.title}. Leave it out.")
+    evaluation = evaluate(loaded, [source] if reference is None else [source, reference], **dict(given.values()))
     if as_json:
         print_json(evaluation.values)
     else:
         print("\n".join([*evaluation.lines, *([] if plot is None else ["", f"plotted → {plot}"])]))
 
 
-def _understood(task: Task, evaluate: Callable[..., Any], flags: dict[str, tuple[str, Any]]) -> dict[str, Any]:
-    """Arguments by name, from arguments by flag; a flag that this task's evaluation has no argument for is an error."""
-    known = inspect.signature(evaluate).parameters
-    for flag, (name, _) in flags.items():
-        if name not in known:
-            raise ConfigError(f"--{flag} has no effect on the evaluation of a {task.title}. Leave it out.")
-    return dict(flags.values())
-
-
-def _written_to(path: Path | None) -> Callable[[Sequence[str]], None] | None:
-    """A function that writes outputs to a file, a line each."""
+def _write(path: Path, outputs: Sequence[str]) -> None:
     from jumok.cli.writing import output_to
 
-    def write(outputs: Sequence[str]) -> None:
-        with output_to(path) as file:
-            file.writelines(text.replace("\n", " ") + "\n" for text in outputs)
-
-    return None if path is None else write
+    with output_to(path) as file:
+        file.writelines(text.replace("\n", " ") + "\n" for text in outputs)  # a line for each input
 
 
-def _drawn_to(path: Path | None) -> Callable[..., None] | None:
-    """A function that draws a confusion matrix to a picture file."""
-    if path is None:
-        return None
+def _draw(path: Path, table: Any, classes: Sequence[str]) -> None:
+    from jumok.cli.picture import draw_confusion
     from jumok.cli.writing import explained
 
-    def draw(table: Any, classes: Sequence[str]) -> None:
-        from jumok.cli.picture import draw_confusion
-
-        with explained(path):
-            draw_confusion(table, classes, path)
-
-    return draw
+    with explained(path):
+        draw_confusion(table, classes, path)

@@ -13,11 +13,10 @@ from jumok.cli.pair_files import PairFilesCommand
 
 @click.command(cls=PairFilesCommand, epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")
 @MODEL
-@click.option("--to", type=click.Choice(["ctranslate2"]), default="ctranslate2", show_default=True, help="The format.")
+@click.option("--to", type=click.Choice(["ctranslate2"]), default="ctranslate2", help="The format.")
 @click.option(
     "--quantization",
     default="float32",
-    show_default=True,
     metavar="float32|int8",
     help="int8 is a quarter of the size and faster, but slightly less accurate.",
 )

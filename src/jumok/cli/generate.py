@@ -8,46 +8,22 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, print_json
+from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, print_json
 
 
 @click.command(epilog='Example: jumok generate -m run --prompt "Once upon a time"')
 @MODEL
 @click.option("--prompt", metavar="TEXT", help="The beginning of the text. Default: read from standard input.")
-@click.option("--max-tokens", type=int, default=200, show_default=True, metavar="N", help="Stop after N tokens.")
+@click.option("--max-tokens", default=200, metavar="N", help="Stop after N tokens.")
 @click.option(
-    "--temperature",
-    type=float,
-    default=0.8,
-    show_default=True,
-    metavar="T",
-    help="Sampling temperature: higher is more varied; 0 is greedy.",
+    "--temperature", default=0.8, metavar="T", help="Sampling temperature: higher is more varied; 0 is greedy."
 )
+@click.option("--top-k", default=0, metavar="K", help="Sample from the K most probable tokens; 0: all.")
 @click.option(
-    "--top-k",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="K",
-    help="Sample from the K most probable tokens; 0: all.",
+    "--top-p", default=0.95, metavar="P", help="Sample from the smallest set of tokens with total probability P."
 )
-@click.option(
-    "--top-p",
-    type=float,
-    default=0.95,
-    show_default=True,
-    metavar="P",
-    help="Sample from the smallest set of tokens with total probability P.",
-)
-@click.option(
-    "--no-repeat-ngram",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Never produce the same N tokens in a row twice; 0: off.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Random seed of the sampling.")
+@NO_REPEAT_NGRAM
+@click.option("--seed", default=0, metavar="N", help="Random seed of the sampling.")
 @ENGINE
 @JSON
 def command(model: Path, prompt: str | None, engine: str, as_json: bool, **options: Any) -> None:

@@ -11,6 +11,7 @@ import click
 from jumok.cli.metrics import METRICS, named_metrics
 from jumok.cli.options import JSON, MODEL, print_json
 from jumok.cli.status import duration
+from jumok.tasks import TASKS
 
 
 @click.command(epilog="Example: jumok info -m run")
@@ -94,7 +95,7 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
-    yield f"run          {run['path']}  ({run['task']}, from {', '.join(run['inputs'] or ['?'])})"
+    yield f"run          {run['path']}  ({_title(run['task'])}, from {', '.join(run['inputs'] or ['?'])})"
     state = "finished" if run["finished"] else f"{duration(run['seconds_left'])} of training left"
     yield f"progress     step {run['step']:,} of {run['steps']:,}, epoch {run['epoch']}: {state}"
     if run["last_losses"]:
@@ -108,7 +109,7 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
 
 def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:
     config, card = model["config"], model["card"]
-    yield f"model        {model['path']}  ({config.get('task')})"
+    yield f"model        {model['path']}  ({_title(config.get('task'))})"
     yield f"parameters   {model['parameters']:,}"
     yield f"config       {_pairs(config, without=('task',))}"
     metrics = card.get("metrics", {})
@@ -118,6 +119,10 @@ def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:
     yield f"card         {_pairs(card, without=('metrics', 'versions', 'task', 'parameters'))}"
     yield f"versions     {_pairs(card.get('versions', {}))}"
     yield f"files        {', '.join(f'{name} {_size(size)}' for name, size in model['files'].items())}"
+
+
+def _title(task: Any) -> str:
+    return TASKS[task].title if task in TASKS else str(task)
 
 
 def _pairs(values: Mapping[str, Any], without: Sequence[str] = ()) -> str:

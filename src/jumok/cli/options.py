@@ -25,7 +25,6 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON instead 
 ENGINE = click.option(
     "--engine",
     default="auto",
-    show_default=True,
     metavar="auto|torch|ctranslate2",
     help="What runs the model; auto prefers CTranslate2 if the model was exported.",
 )
@@ -53,6 +52,9 @@ LANGUAGES = click.option(
     nargs=2,
     metavar="SRC TGT",
     help="The two languages to use from a file that names its languages, such as: en ko",
+)
+NO_REPEAT_NGRAM = click.option(
+    "--no-repeat-ngram", default=0, metavar="N", help="Never produce the same N tokens in a row twice; 0: off."
 )
 
 

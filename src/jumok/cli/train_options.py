@@ -1,12 +1,10 @@
 """The options that all `jumok train` commands share. A new option is one more field of `TrainOptions`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import click
 
@@ -15,89 +13,73 @@ from jumok.cli.options import PATH
 if TYPE_CHECKING:
     from jumok.training.settings import Settings
 
-
-# Attributes of a click option by the annotation of its field.
-_TYPES: dict[str, dict[str, Any]] = {
-    "bool": {"is_flag": True},
-    "int": {"type": int, "show_default": True},
-    "int | None": {"type": int},
-    "float | None": {"type": float},
-    "str | None": {},
-    "Path": {"type": PATH, "required": True},
-    "Path | None": {"type": PATH},
-    "tuple[str, ...]": {"multiple": True},
-    "tuple[Path, ...]": {"type": PATH, "multiple": True},
+# Attributes of a click option by the type of its field.
+_TYPES: dict[object, dict[str, Any]] = {
+    bool: {"is_flag": True},
+    int: {"type": int},
+    int | None: {"type": int},
+    float | None: {"type": float},
+    str | None: {},
+    Path: {"type": PATH, "required": True},
+    Path | None: {"type": PATH},
+    tuple[str, ...]: {"multiple": True},
+    tuple[Path, ...]: {"type": PATH, "multiple": True},
 }
 
 
-def _option(help: str, metavar: str = "", *flags: str, setting: str = "", argument: bool = False) -> dict[str, Any]:
-    """What a field is on the command line. `flags` is the field's name with dashes unless given.
+@dataclass(frozen=True)
+class _Flag:
+    """A field on the command line. Its value goes to a setting, or to the recipe, or is used by the command itself."""
 
-    Its value goes to the setting of that dotted name, or is an argument of the recipe under the field's own name, or is
-    used by the command line itself.
-    """
-    shown = {"help": help} | ({"metavar": metavar} if metavar else {})
-    return {"flags": flags, "setting": setting, "argument": argument, "attributes": shown}
+    metavar: str | None
+    help: str
+    flags: tuple[str, ...] = ()  # the field's name with dashes, unless given
+    setting: str = ""  # dotted name
+    argument: bool = False  # of the recipe, under the field's name
 
 
 @dataclass(frozen=True)
 class TrainOptions:
     """What was asked for, apart from the training data."""
 
-    out: Path = field(metadata=_option("The run directory; created if missing.", "RUN", "-o", "--out", argument=True))
-    valid: tuple[Path, ...] = field(
-        default=(),
-        metadata=_option("Validation data. Default: held out of the training data.", "FILE...", argument=True),
-    )
-    preset: str | None = field(
-        default=None, metadata=_option("Model size: tiny, small, base or big; auto chooses.", "NAME", setting="preset")
-    )
-    minutes: float | None = field(
-        default=None,
-        metadata=_option("Train for N minutes, with a schedule fitted to them.", "N", setting="stop.minutes"),
-    )
-    steps: int | None = field(default=None, metadata=_option("Train for N updates.", "N", setting="stop.steps"))
-    epochs: float | None = field(
-        default=None, metadata=_option("Train for N passes over the corpus.", "N", setting="stop.epochs")
-    )
-    assignments: tuple[str, ...] = field(
-        default=(), metadata=_option("Set any setting by its dotted name; may be repeated.", "NAME=VALUE", "--set")
-    )
-    config: Path | None = field(
-        default=None, metadata=_option("A file of settings; options and --set override it.", "FILE.toml")
-    )
-    seed: int | None = field(default=None, metadata=_option("Seed of everything random.", "N", setting="seed"))
-    fresh: bool = field(
-        default=False, metadata=_option("Delete what was trained in RUN and start again.", argument=True)
-    )
-    continue_with_changes: bool = field(
-        default=False, metadata=_option("Continue although settings or data files have changed.", argument=True)
-    )
-    print_config: bool = field(
-        default=False, metadata=_option("Print all settings and reasons as TOML for --config; do not train.")
-    )
-    processes: int = field(
-        default=1, metadata=_option("Train with N processes on this machine; they divide its cores.", "N")
-    )
-    shard: bool = field(
-        default=False,
-        metadata=_option("Divide the model between the processes (FSDP), if it is too large.", argument=True),
-    )
-    quiet: bool = field(default=False, metadata=_option("Print only warnings and errors."))
-    as_json: bool = field(default=False, metadata=_option("Print every event as a line of JSON.", "", "--json"))
+    out: Annotated[Path, _Flag("RUN", "The run directory; created if missing.", ("-o", "--out"), argument=True)]
+    valid: Annotated[
+        tuple[Path, ...], _Flag("FILE...", "Validation data. Default: some examples are held out.", argument=True)
+    ] = ()
+    preset: Annotated[
+        str | None, _Flag("NAME", "Model size: tiny, small, base or big. Default: auto.", setting="preset")
+    ] = None
+    minutes: Annotated[float | None, _Flag("N", "Train for N minutes.", setting="stop.minutes")] = None
+    steps: Annotated[int | None, _Flag("N", "Train for N updates.", setting="stop.steps")] = None
+    epochs: Annotated[float | None, _Flag("N", "Train for N passes over the corpus.", setting="stop.epochs")] = None
+    assignments: Annotated[
+        tuple[str, ...], _Flag("NAME=VALUE", "Set a setting by its dotted name; may be repeated.", ("--set",))
+    ] = ()
+    config: Annotated[Path | None, _Flag("FILE.toml", "Read settings; other options and --set override them.")] = None
+    seed: Annotated[int | None, _Flag("N", "Seed of all random numbers.", setting="seed")] = None
+    fresh: Annotated[bool, _Flag(None, "Delete what was trained in RUN and start again.", argument=True)] = False
+    continue_with_changes: Annotated[
+        bool, _Flag(None, "Continue although settings or data files changed.", argument=True)
+    ] = False
+    print_config: Annotated[bool, _Flag(None, "Print all settings and reasons as TOML; do not train.")] = False
+    processes: Annotated[int, _Flag("N", "Train with N processes on this machine; they divide its cores.")] = 1
+    shard: Annotated[
+        bool,
+        _Flag(None, "Divide the weights between the processes (FSDP), if they do not fit into one.", argument=True),
+    ] = False
+    quiet: Annotated[bool, _Flag(None, "Print only warnings and errors.")] = False
+    as_json: Annotated[bool, _Flag(None, "Print every event as a line of JSON.", ("--json",))] = False
 
     def recipe_arguments(self) -> dict[str, Any]:
         """The keyword arguments for the recipe, all settings among them."""
-        given = {each.name: getattr(self, each.name) for each in fields(self) if each.metadata["argument"]}
+        given = {name: getattr(self, name) for name, flag in _FLAGS.items() if flag.argument}
         return given | {"valid": list(self.valid) or None, "settings": self.settings()}
 
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
         """All settings asked for: those of the file, replaced by those of the options, replaced by those of --set."""
         from jumok.training.settings import Settings, parse_assignments, read_settings_file
 
-        asked = {
-            each.metadata["setting"]: getattr(self, each.name) for each in fields(self) if each.metadata["setting"]
-        }
+        asked = {flag.setting: getattr(self, name) for name, flag in _FLAGS.items() if flag.setting}
         changes = {name: value for name, value in asked.items() if value is not None}
         lengths = dict.fromkeys(name for name in asked if name.startswith("stop."))
         if lengths.keys() & changes.keys():  # a length given here replaces whichever length the file has
@@ -106,19 +88,23 @@ class TrainOptions:
         return settings.changed(changes).changed(parse_assignments(self.assignments))
 
 
+_FLAGS: dict[str, _Flag] = {each.name: get_args(each.type)[1] for each in fields(TrainOptions)}
+
+
 def train_options(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command all options of `TrainOptions`; the function gets them as one object, its first argument."""
 
     @wraps(function)
     def with_options(**values: Any) -> None:
-        options = TrainOptions(**{each.name: values.pop(each.name) for each in fields(TrainOptions)})
+        options = TrainOptions(**{name: values.pop(name) for name in _FLAGS})
         function(options, **values)
 
     decorated: Callable[..., None] = with_options
     for each in reversed(fields(TrainOptions)):
-        attributes = _TYPES[str(each.type)] | each.metadata["attributes"]
+        flag = _FLAGS[each.name]
+        attributes = {**_TYPES[get_args(each.type)[0]], "metavar": flag.metavar, "help": flag.help}
         if each.default is not MISSING:
-            attributes = attributes | {"default": each.default}
-        flags = each.metadata["flags"] or (f"--{each.name.replace('_', '-')}",)
+            attributes["default"] = each.default
+        flags = flag.flags or (f"--{each.name.replace('_', '-')}",)
         decorated = click.option(*flags, each.name, **attributes)(decorated)
     return decorated

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, OUT_FILE, TEXTS, say
+from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, OUT_FILE, TEXTS, say
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,35 +22,21 @@ if TYPE_CHECKING:
 @MODEL
 @OUT_FILE
 @BEAM
-@click.option(
-    "--n-best",
-    type=int,
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Write the N best translations of each line, in columns.",
-)
+@click.option("--n-best", default=1, metavar="N", help="Write the N best translations of each line, in columns.")
 @ENGINE
 @click.option("--fast", is_flag=True, help="Faster. Output may differ slightly and depend on other lines of the batch.")
 @click.option("--scores", is_flag=True, help="Add a column after each translation: its score.")
 @click.option("--alignment", is_flag=True, help="Add a column: word alignment as source-target pairs, such as 0-0 1-2.")
 @click.option(
     "--length-penalty",
-    type=float,
     default=1.0,
-    show_default=True,
     metavar="A",
     help="Rank by log-probability / length^A: a higher A prefers longer translations.",
 )
+@NO_REPEAT_NGRAM
 @click.option(
-    "--no-repeat-ngram",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Never produce the same N tokens in a row twice; 0: off.",
+    "--prefix", default="", show_default=False, metavar="TEXT", help="Begin every translation with this text."
 )
-@click.option("--prefix", default="", metavar="TEXT", help="Begin every translation with this text.")
 @click.option("--temperature", type=float, metavar="T", help="Sample instead of searching: higher is more varied.")
 @click.option("--top-k", type=int, metavar="K", help="Sample from the K most probable tokens.")
 @click.option(
