@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow soak lint bench bench-peers clean
+.PHONY: demo test test-slow soak lint dist bench bench-peers clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -29,6 +29,11 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# A wheel and an sdist, ready to be uploaded.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py
