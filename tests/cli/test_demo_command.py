@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from commands import SMALL, Jumok
 
-from jumok.cli import demo, picture
+from jumok.cli import demo_translator, picture
+from jumok.cli.demo_training import DemoTraining
 from jumok.demo import pairs as corpus
 from jumok.training.settings import parse_assignments
 
@@ -18,7 +19,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "VALID_SIZE", 5)
     monkeypatch.setattr(corpus.write_demo_corpus, "__defaults__", (0, 200))
     settings = parse_assignments(setting.removeprefix("--set=") for setting in SMALL)
-    monkeypatch.setattr(demo, "SETTINGS", {"preset": "tiny", **settings})
+    monkeypatch.setattr(demo_translator, "SETTINGS", {"preset": "tiny", **settings})
 
 
 @pytest.mark.usefixtures("small")
@@ -37,7 +38,7 @@ def test_a_changed_length_is_refused_and_what_the_error_advises_works(
     jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for what_is_shown in ("_test", "_draw"):
-        monkeypatch.setattr(demo, what_is_shown, lambda *_: None)
+        monkeypatch.setattr(demo_translator, what_is_shown, lambda *_: None)
     arguments = ["demo", "--directory", tmp_path / "demo", "--minutes"]
     assert jumok(*arguments, "0.003").code == 0
     changed = jumok(*arguments, "0.004")
@@ -63,21 +64,21 @@ def test_a_length_that_cannot_be_is_refused_before_anything_is_made(
 def test_all_demos_pass_on_what_to_do_with_an_older_training(
     jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[dict[str, object]] = []
+    asked: list[bool] = []
 
     class Enough(Exception):
         pass
 
-    def train(*_data: object, **arguments: object) -> None:
-        asked.append(arguments)
+    def train(training: DemoTraining, *_data: object, **_arguments: object) -> None:
+        asked.append(training.fresh)
         raise Enough
 
     monkeypatch.setattr(corpus.demo_pairs, "__defaults__", (0, 200))
-    monkeypatch.setattr("jumok.cli.demo_others.train_demo", train)
+    monkeypatch.setattr(DemoTraining, "train", train)
     for what in ("translator", "classifier", "lm"):
         with pytest.raises(Enough):
             jumok("demo", what, "--directory", tmp_path / what, "--fresh")
-    assert [arguments["fresh"] for arguments in asked] == [True] * 3
+    assert asked == [True] * 3
 
 
 def test_pieces_no_font_can_draw_are_numbered_and_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
