@@ -162,3 +162,12 @@ def test_python_names_are_there_and_others_are_not() -> None:
     assert callable(package.train_translator)
     with pytest.raises(AttributeError, match="no attribute 'lod'"):
         package.lod  # noqa: B018
+
+
+def test_info_of_a_run_whose_length_is_given_in_minutes(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    run = json.loads((trained / "run" / "run.json").read_bytes())
+    run["settings"]["stop"] |= {"steps": None, "minutes": 5.0}
+    (tmp_path / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    ended = jumok("info", "-m", tmp_path)
+    assert ended.code == 0, ended.err
+    assert "step 0, epoch 1: 5:00 of training left" in ended.out

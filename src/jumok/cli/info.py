@@ -53,10 +53,9 @@ def _run_facts(path: Path) -> dict[str, Any]:
 
     run, log = read_run(path) or {}, read_log(path)
     settings = run.get("settings", {})
-    steps = settings.get("stop", {}).get("steps")
+    stop = settings.get("stop", {})
     trained = [entry for entry in log if entry["event"] == "train"]
     last = trained[-1] if trained else {"step": 0, "epoch": 0, "seconds": 0.0, "tokens": 0}
-    left = (steps or last["step"]) - last["step"]
     checkpoints = path / CHECKPOINTS
     return {
         "path": str(path),
@@ -64,11 +63,11 @@ def _run_facts(path: Path) -> dict[str, Any]:
         "inputs": run.get("inputs"),
         "finished": bool(log) and log[-1]["event"] == "done",
         "step": last["step"],
-        "steps": steps,
+        "steps": stop.get("steps"),
         "epoch": last["epoch"] + 1,
         "tokens": last["tokens"],
         "seconds": last["seconds"],
-        "seconds_left": last["seconds"] / last["step"] * left if last["step"] else None,
+        "seconds_left": _seconds_left(stop, last),
         "last_losses": [{"step": entry["step"], "loss": entry["loss"]} for entry in trained[-5:]],
         "last_validations": [_validation(entry) for entry in log if entry["event"] == "valid"][-5:],
         "checkpoints": sorted(entry.name for entry in checkpoints.glob("step-*")),
@@ -76,6 +75,13 @@ def _run_facts(path: Path) -> dict[str, Any]:
         "settings": settings,
         "versions": run.get("versions", {}),
     }
+
+
+def _seconds_left(stop: Mapping[str, Any], last: Mapping[str, Any]) -> float | None:
+    """Training time left, by the number of steps if it is known, else by the minutes asked for."""
+    if stop.get("steps") is None:
+        return max(0.0, 60 * stop["minutes"] - last["seconds"]) if stop.get("minutes") else None
+    return last["seconds"] / last["step"] * (stop["steps"] - last["step"]) if last["step"] else None
 
 
 def _validation(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +103,8 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
 def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
     yield f"run          {run['path']}  ({_title(run['task'])}, from {', '.join(run['inputs'] or ['?'])})"
     state = "finished" if run["finished"] else f"{duration(run['seconds_left'])} of training left"
-    yield f"progress     step {run['step']:,} of {run['steps']:,}, epoch {run['epoch']}: {state}"
+    total = f" of {run['steps']:,}" if run["steps"] else ""
+    yield f"progress     step {run['step']:,}{total}, epoch {run['epoch']}: {state}"
     if run["last_losses"]:
         yield "losses       " + "  ".join(f"{entry['step']:,}: {entry['loss']:.3f}" for entry in run["last_losses"])
     for entry in run["last_validations"]:
