@@ -21,7 +21,6 @@ from jumok.tokenizer import (
     TextStatistics,
     Tokenizer,
     choose_size,
-    measure_texts,
     normalize,
     vocabulary,
 )
@@ -192,7 +191,7 @@ def test_bad_requests_say_what_is_wrong(tokenizer: Tokenizer) -> None:
     for size in (-5, 3, 262):
         with pytest.raises(ConfigError, match=rf"tokenizer\.size = {size} is too small .* at least 2\d\d"):
             Tokenizer.train(CORPUS, size)
-    for call in (tokenizer.encode, measure_texts, lambda lines: Tokenizer.train(lines, 400)):
+    for call in (tokenizer.encode, lambda lines: Tokenizer.train(lines, 400)):
         with pytest.raises(InputError, match=r"Character 3 of a text is U\+D800"):
             call(["good", "ab\ud800"])
 
@@ -201,7 +200,9 @@ def test_bad_requests_say_what_is_wrong(tokenizer: Tokenizer) -> None:
 def test_statistics_count_what_is_there(lines: list[str]) -> None:
     joined = "".join(map(normalize, lines))
     alphabet = sum(joined.count(character) >= vocabulary.RARE for character in set(joined))
-    assert measure_texts(iter(lines)) == TextStatistics(len(lines), len(joined.encode()), alphabet)
+    meter = vocabulary.TextMeter()
+    assert list(meter.count(map(normalize, lines))) == list(map(normalize, lines))
+    assert meter.statistics() == TextStatistics(len(lines), len(joined.encode()), alphabet)
 
 
 @given(st.integers(1, 10**11), st.integers(1, 10**11), st.integers(1, 8000))

@@ -24,7 +24,6 @@ def test_a_file_with_three_languages_is_refused_and_the_option_named(jumok: Jumo
     ended = jumok("check", memory)
     assert ended.code == 2
     assert "3 languages (en, de, ko); say which two are meant: --languages en ko" in ended.err
-    assert 'in Python languages=("en", "ko")' in ended.err
 
 
 def test_check_reads_the_two_asked_for(jumok: Jumok, memory: Path) -> None:
@@ -46,7 +45,7 @@ def test_what_may_not_be_learned_from_is_refused_before_training(jumok: Jumok, m
     ended = jumok("train", "translator", memory, "--languages", "en", "de", "-o", tmp_path / "run", "--steps=1")
     assert ended.code == 2
     assert "looks like labels" in ended.err
-    assert not (tmp_path / "run").exists()
+    assert {path.name for path in (tmp_path / "run").rglob("*")} <= {".lock", "store"}
 
 
 def test_score_and_evaluate_read_the_two_asked_for(jumok: Jumok, memory: Path, trained: Path) -> None:

@@ -176,7 +176,11 @@ def test_two_lengths_are_refused(jumok: Jumok, tmp_path: Path) -> None:
 LABELS = [(f"{source} {number}", ("good", "bad")[number % 2]) for number, (source, _) in enumerate(sentences())]
 
 BAD_CORPORA = {
-    "unequal files": (["one", "two", "three"], ["하나", "둘"], "lines more on one side than on the other: 1"),
+    "unequal files": (
+        ["one", "two", "three"],
+        ["하나", "둘"],
+        "a.en:3: it seems to be the first line without a partner",
+    ),
     "empty corpus": ([], [], "there is nothing in it"),
     "one line": (["one"], ["하나"], "at least two different texts"),
     "all duplicates": (["one"] * 50, ["하나"] * 50, "at least two different texts"),
@@ -205,7 +209,7 @@ def test_binary_garbage_is_a_clear_error(jumok: Jumok, tmp_path: Path) -> None:
     ended = jumok("train", "translator", *train_arguments(tmp_path))
     assert (ended.code, ended.out) == (2, "")
     assert f"{tmp_path / 'a.ko'} is not UTF-8 text" in ended.err
-    assert not (tmp_path / "run").exists()
+    assert {path.name for path in (tmp_path / "run").rglob("*")} <= {".lock", "store"}
 
 
 def test_a_1_mb_line_among_others_is_left_out_and_named(jumok: Jumok, tmp_path: Path) -> None:
@@ -223,6 +227,15 @@ def test_doubtful_corpora_are_trained_on_with_a_warning(jumok: Jumok, tmp_path: 
     assert "warning: pairs that repeat an earlier pair exactly: 3" in ended.err
 
 
+def test_a_new_start_checks_the_corpus_too(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    assert jumok("train", "translator", *train_arguments(tmp_path, steps=1)).code == 0
+    write_corpus(tmp_path, LABELS)
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=1), "--fresh")
+    assert ended.code == 2
+    assert "looks like labels" in ended.err
+
+
 def test_standard_input_is_learned_from(jumok: Jumok, tmp_path: Path) -> None:
     lines = "".join(f"{source}\t{target}\n" for source, target in sentences())
     ended = jumok("train", "translator", "-", "-o", tmp_path / "run", "--steps=1", *SMALL, stdin=lines)
@@ -234,7 +247,7 @@ def test_a_missing_file_is_named(jumok: Jumok, tmp_path: Path) -> None:
     ended = jumok("train", "translator", *train_arguments(tmp_path))
     assert ended.code == 2
     assert f"{tmp_path / 'a.en'}: no such file" in ended.err
-    assert not (tmp_path / "run").exists()
+    assert {path.name for path in (tmp_path / "run").rglob("*")} <= {".lock"}
 
 
 def test_an_out_directory_below_a_file_is_a_clear_error(jumok: Jumok, tmp_path: Path) -> None:

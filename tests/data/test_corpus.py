@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, Rejections
 from jumok.data.kinds import PAIRS, TEXTS_WITH_LABELS
+from jumok.data.reading import lines
 from jumok.data.reading.pairs import UnequalLengthError
 from jumok.data.split import HELD_OUT_SHARE
 from jumok.errors import ChangedDataError, InputError, WriteError
@@ -32,8 +34,8 @@ def write_corpus(directory: Path, pairs: int, seed: int = 0) -> list[Path]:
     draw = random.Random(seed)
     sources = [" ".join(draw.choice(WORDS) for _ in range(draw.randint(1, 9))) + f" {n}" for n in range(pairs)]
     paths = [directory / "a.src", directory / "a.tgt"]
-    for path, lines in zip(paths, (sources, [source[::-1] for source in sources]), strict=True):
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    for path, rows in zip(paths, (sources, [source[::-1] for source in sources]), strict=True):
+        path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
     return paths
 
 
@@ -57,9 +59,9 @@ def test_every_pair_is_learned_from_or_held_out_and_none_is_both(corpus: Corpus)
 
 
 def test_lines_lead_back_to_the_file(corpus: Corpus) -> None:
-    lines = [corpus.train.example("line", i)[0] for i in range(len(corpus.train))]
+    stored = [corpus.train.example("line", i)[0] for i in range(len(corpus.train))]
     numbers = [int(source.rpartition(" ")[2]) + 1 for source, _ in pairs_of(corpus)]
-    assert lines == numbers
+    assert stored == numbers
 
 
 def test_it_is_made_once_and_again_when_a_file_or_a_setting_changes(tmp_path: Path) -> None:
@@ -117,8 +119,8 @@ def test_a_pair_too_long_to_learn_from_is_counted_and_named(tmp_path: Path) -> N
 def test_standard_input_is_kept_because_it_is_read_more_than_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = "".join(f"word {n}\t{n} drow\n" for n in range(40))
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(lines.encode())))
+    rows = "".join(f"word {n}\t{n} drow\n" for n in range(40))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(rows.encode())))
     corpus = prepare_corpus(PAIRS, tmp_path / "store", ["-"])
     assert len(corpus.train) + len(corpus.valid) == 40
 
@@ -135,9 +137,9 @@ def test_files_of_unequal_length_leave_nothing_half_made(tmp_path: Path) -> None
     paths = write_corpus(tmp_path, 30)
     with open(paths[1], "a", encoding="utf-8") as file:
         file.write("too many\n")
-    with pytest.raises(UnequalLengthError):
+    with pytest.raises(UnequalLengthError, match=r"Look around .*a\.tgt:31: it seems to be the first line without"):
         prepare_corpus(PAIRS, tmp_path / "store", paths)
-    assert not (tmp_path / "store" / "prepared.json").exists()
+    assert list((tmp_path / "store").iterdir()) == []
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -196,6 +198,43 @@ def test_everything_left_out_is_named_in_a_file(tmp_path: Path) -> None:
     assert [line.split("\t")[0] for line in named] == [f"{paths[0]}:{n}" for n in range(51, 63)]
 
 
+def test_the_files_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, opened = write_corpus(tmp_path, 300), Counter[str]()
+    chunks = lines.byte_chunks
+
+    def counted(path: str | Path) -> Iterator[bytes]:
+        opened[str(path)] += 1
+        return chunks(path)
+
+    monkeypatch.setattr(lines, "byte_chunks", counted)
+    prepare_corpus(PAIRS, tmp_path / "store", paths)
+    assert opened == dict.fromkeys(map(str, paths), 1)
+    prepare_corpus(PAIRS, tmp_path / "store", paths)
+    assert opened == dict.fromkeys(map(str, paths), 1)
+
+
+def test_what_the_check_finds_is_among_the_facts(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 300)
+    rows = [path.read_text(encoding="utf-8").splitlines() for path in paths]
+    for path, texts in zip(paths, rows, strict=True):
+        path.write_text("".join(f"{text}\n" for text in [*texts, *texts[:3]]), encoding="utf-8")
+    (tmp_path / "valid.tsv").write_text(f"{rows[0][9]}\t{rows[1][9]}\nnew\twen\n", encoding="utf-8")
+    facts = prepare_corpus(PAIRS, tmp_path / "store", paths, valid=[tmp_path / "valid.tsv"]).facts
+    found = {finding["kind"]: finding for finding in facts["findings"]}
+    assert (found["duplicates"]["count"], found["duplicates"]["where"]) == (3, f"{paths[0]}:301")
+    assert found["validation-in-training"]["where"] == f"{tmp_path / 'valid.tsv'}:1"
+    assert "Remove them" in found["duplicates"]["advice"]
+    assert open_corpus(tmp_path / "store", facts["fingerprint"]).facts["findings"] == facts["findings"]
+
+
+def test_a_corpus_that_is_not_meant_for_a_translator_is_refused(tmp_path: Path) -> None:
+    rows = "".join(f"some words {n}\t{('good', 'bad')[n % 2]}\n" for n in range(100))
+    (tmp_path / "a.tsv").write_text(rows, encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.tsv: different texts on one side: only 2.*looks like labels"):
+        prepare_corpus(PAIRS, tmp_path / "store", [tmp_path / "a.tsv"])
+    assert list((tmp_path / "store").iterdir()) == []
+
+
 def test_pipes_are_kept_because_they_are_read_more_than_once(tmp_path: Path) -> None:
     files, pipes = write_corpus(tmp_path, 40), [tmp_path / "source-pipe", tmp_path / "target-pipe"]
     for file, pipe in zip(files, pipes, strict=True):
@@ -227,7 +266,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         raise PermissionError(errno.EACCES, "Permission denied")
 
     paths = write_corpus(tmp_path, 40)
-    monkeypatch.setattr("jumok.data.store.file_digest", forbidden)
+    monkeypatch.setattr("jumok.data.source_files.file_digest", forbidden)
     with pytest.raises(InputError, match=r"a\.src: cannot be read \(Permission denied\)"):
         prepare_corpus(PAIRS, tmp_path / "store", paths)
 
@@ -249,7 +288,7 @@ def test_of_every_class_something_is_learned_and_something_is_measured(tmp_path:
 
 def test_classes_of_one_text_each_leave_nothing_to_measure_on(tmp_path: Path) -> None:
     file = write_labelled(tmp_path / "a.tsv", [(f"class {n}", f"text {n}") for n in range(40)])
-    with pytest.raises(InputError, match="Give at least two different texts of a class, or others with --valid"):
+    with pytest.raises(InputError, match="Give at least two different texts of a class, or other files with `valid=`"):
         prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file])
     assert len(prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [file], valid=[file]).classes) == 40
     other = write_labelled(tmp_path / "other.tsv", [("unknown", "x"), ("unknown", "y")])

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.data import store as module
-from jumok.data.store import INDEX, TokenStore, fingerprint_of
+from jumok.data.source_files import fingerprint_of
+from jumok.data.store import INDEX, TokenStore
 
 COLUMNS = ("source", "target")
 EXAMPLES = [([5, 6, 7], [8]), ([], [9, 10]), ([11], []), ([12, 70_000], [13, 14, 15])]

@@ -8,7 +8,6 @@ import click
 
 from jumok.cli.options import LANGUAGES, SOURCE, TARGET
 from jumok.cli.pair_files import PairFilesCommand
-from jumok.cli.processes import is_follower
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
 
@@ -24,9 +23,5 @@ def command(options: TrainOptions, source: Path, target: Path | None, languages:
     Run the same command again to continue a training that was stopped. Ctrl-C finishes the current step and saves; a
     second Ctrl-C exits at once. RUN/model is the best model so far and can be used at any time: jumok translate -m RUN
     """
-    from jumok.cli.precheck import look_before_training
-
     files = [source] if target is None else [source, target]
-    if not is_follower() and (options.fresh or not (options.out / "run.json").exists()):
-        look_before_training(files, options.valid or None, languages)
     run_training("translator", files, options, languages=languages)

@@ -9,20 +9,19 @@ task reads and how it becomes tokens stands in an `ExampleKind`.
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import Example, ExampleKind, InputEncoder, Rejections
-from jumok.data.reading.lines import STANDARD_INPUT, without_compression
-from jumok.data.split import Reader
-from jumok.data.store import TokenStore, fingerprint_of
+from jumok.data.source_files import corpus_fingerprint, keep_streams
+from jumok.data.split import Holdout
+from jumok.data.spool import Spool
+from jumok.data.store import TokenStore
 from jumok.errors import BundleError, ChangedDataError, InputError
 from jumok.files import (
     REAL_FILES,
@@ -39,6 +38,7 @@ from jumok.tokenizer import Tokenizer
 
 CHUNK = 10_000  # examples tokenized at a time, on all cores
 _MAX_FILE_BYTES = 1 << 30
+_VALID, _FACTS = "valid.jsonl", "prepared.json"
 
 
 @dataclass(frozen=True)
@@ -73,32 +73,28 @@ def prepare_corpus(
     expected: str | None = None,
     encoder: InputEncoder | None = None,
 ) -> Corpus:
-    """The corpus in these files, from `directory` if it stands there already, else made and kept there.
+    """The corpus in these files: opened if it is in `directory` already, else made and kept there.
 
-    Raises ChangedDataError, with everything left as it is, if `expected` is given and is not the fingerprint. With an
-    `encoder` none is learned, and `size` does not matter.
+    Raises ChangedDataError, before anything is written, if `expected` is given and is not the fingerprint. With an
+    `encoder` none is learned, and `size` does not matter. The files are hashed, and parsed once if the corpus is to be
+    made; memory is bounded but for 24 bytes a sentence pair, a vocabulary's sample of lines, and the validation set.
     """
-    paths = [_kept(path, directory, f"input-{n}", alone=len(paths) == 1) for n, path in enumerate(paths)]
-    valid = valid and [_kept(path, directory, f"valid-{n}", alone=len(valid) == 1) for n, path in enumerate(valid)]
-    files = [Path(path) for path in (*paths, *(valid or ()))]
-    for path in files:
+    files = keep_streams(paths, directory, "input")
+    valid_files = None if valid is None else keep_streams(valid, directory, "valid")
+    everything = [*files, *(valid_files or ())]
+    for path in everything:
         if not path.exists():
             raise InputError(f"{path}: no such file. Give {kind.files}.")
     vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
-    settings = [kind.name, len(paths), vocabulary, kind.longest, seed, *kind.variant]
-    names = [_deciding_names(path) for path in files]
-    fingerprint = fingerprint_of(
-        chain.from_iterable(map(_all_files, files)), *settings, *([names] if any(names) else [])
-    )
+    settings = (kind.name, len(files), vocabulary, kind.longest, seed, *kind.variant)
+    fingerprint = corpus_fingerprint(everything, *settings)
     if expected not in (None, fingerprint):
         raise ChangedDataError(
-            f"{', '.join(path.name for path in files)}: changed since this training began. Bring back the old files, "
-            "start again with --fresh, or accept the new ones with --continue-with-changes."
+            f"{', '.join(path.name for path in everything)}: changed since this training began. Bring back the old "
+            "files, start again with `fresh=True`, or accept the new ones with `continue_with_changes=True`."
         )
     known = _open(directory, fingerprint)
-    return known or _Preparation(kind, directory, Reader(kind.read, paths, valid, seed)).make(
-        fingerprint, encoder or size
-    )
+    return known or _Preparation(kind, directory, files, valid_files, seed).make(fingerprint, encoder or size)
 
 
 def open_corpus(directory: Path, fingerprint: str) -> Corpus:
@@ -109,75 +105,47 @@ def open_corpus(directory: Path, fingerprint: str) -> Corpus:
     return corpus
 
 
-def _kept(path: str | Path, directory: Path, name: str, *, alone: bool) -> str | Path:
-    """The same path, but for standard input or a pipe a file with what came from it: a corpus is read several times."""
-    is_standard_input = str(path) == STANDARD_INPUT
-    if not is_standard_input and not Path(path).is_fifo():
-        return path
-    make_directory_durably(REAL_FILES, directory)
-    suffixes = "" if is_standard_input else "".join(Path(path).suffixes)
-    copy = directory / f"{name}{suffixes or ('.tsv' if alone else '.txt')}"
-    with explained_writing(copy), open(copy, "wb") as file:
-        if is_standard_input:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        else:
-            with open(path, "rb") as pipe:
-                shutil.copyfileobj(pipe, file)
-    return copy
-
-
-def _all_files(path: Path) -> list[Path]:
-    """The file, or for a directory everything in it, in an order that is always the same."""
-    if not path.is_dir():
-        return [path]
-    # rglob does not follow links by itself, but the directory of a class may be one.
-    return sorted(file for entry in path.iterdir() for file in (entry, *entry.rglob("*")) if file.is_file())
-
-
-def _deciding_names(path: Path) -> list[str]:
-    """What names decide and contents do not: the labels of texts in directories, and whether a table is CSV or TSV.
-
-    A file of any other format gives nothing under a name of another, and may be called anything.
-    """
-    if path.is_dir():
-        return [file.relative_to(path).as_posix() for file in _all_files(path)]
-    return [".csv"] if without_compression(path).suffix.lower() == ".csv" else []
-
-
 class _Preparation:
-    """Makes a corpus."""
+    """Makes a corpus. The files are read once; everything else is made from a spool of their examples."""
 
-    def __init__(self, kind: ExampleKind, directory: Path, reader: Reader) -> None:
-        self.kind, self.directory, self.reader = kind, directory, reader
+    def __init__(
+        self, kind: ExampleKind, directory: Path, paths: Sequence[Path], valid: Sequence[Path] | None, seed: int
+    ) -> None:
+        self.kind, self.directory, self.paths, self.seed = kind, directory, paths, seed
+        self.valid_paths = valid
+        self.holdout = Holdout(seed)
         self.rejections = Rejections()
         self.classes: dict[str, int] = {}
 
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
-        """Everything, with each example that is left out named in a file."""
+        """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
         make_directory_durably(REAL_FILES, self.directory)
         path = self.directory / "rejected.tsv"
-        with explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
-            self.rejections = Rejections(log=lambda reason, where: print(where, reason, sep="\t", file=file))
-            return self._make(fingerprint, encoder)
+        try:
+            with explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
+                self.rejections.log = lambda reason, where: print(where, reason, sep="\t", file=file)
+                with Spool(self.directory) as spool:
+                    return self._make(spool, fingerprint, encoder)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
-    def _make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
-        kind, rejections = self.kind, self.rejections
-        encoder, reason = self._encoder(encoder)
+    def _make(self, spool: Spool, fingerprint: str, given: InputEncoder | int | None) -> Corpus:
+        kind = self.kind
+        given_valid, findings = self._read(spool)
+        encoder, reason = self._encoder(spool, given)
         if kind.labelled:
-            self.classes = self._count_classes()
-        train = TokenStore.build(
-            self.directory / "train",
-            self._rows(self.reader.train(rejections), encoder),
-            columns=(*kind.columns, "line", *(["label"] if kind.labelled else [])),
-            fingerprint=fingerprint,
-        )
-        if not len(train):
-            raise InputError(f"{self.reader.paths[0]}: none of the {kind.name} can be used:\n{rejections.render()}")
-        valid = list(self._judged(self.reader.valid(rejections), encoder))
+            self.classes = self._count_classes(spool)
+        train, held_out = self._store(spool, encoder, fingerprint)
+        valid = [
+            example
+            for example, _ in self._encode(iter(held_out if given_valid is None else given_valid), encoder)
+            if self._has_known_label(example)
+        ]
         if not valid:
             raise InputError(
-                f"None of the {kind.name} to measure on can be used:\n{rejections.render()}\n"
-                f"Give others, or none: then some of the {kind.name} to learn from are held out to measure on."
+                f"None of the {kind.name} for validation can be used:\n{self.rejections.render()}\n"
+                f"Give others, or none: then some of the {kind.name} for training are held out for validation."
             )
         facts = {
             "fingerprint": fingerprint,
@@ -188,44 +156,73 @@ class _Preparation:
             "tokens": int(train.lengths(kind.columns[-1]).sum()) + len(train),
             "valid_examples": len(valid),
             "classes": self.classes,
-            "rejected": rejections.to_json(),
+            "rejected": self.rejections.to_json(),
+            "findings": findings,
         }
-        lines = "".join(json.dumps(_to_json(example), ensure_ascii=False) + "\n" for example in valid)
-        replace_file_durably(REAL_FILES, self.directory / "valid.jsonl", lines.encode())
+        lines = "".join(json.dumps(example._asdict(), ensure_ascii=False) + "\n" for example in valid)
+        replace_file_durably(REAL_FILES, self.directory / _VALID, lines.encode())
         replace_file_durably(REAL_FILES, self.directory / ENCODERS[kind.encoder].file, encoder.to_bytes())
-        replace_file_durably(REAL_FILES, self.directory / "prepared.json", format_json(facts))
+        replace_file_durably(REAL_FILES, self.directory / _FACTS, format_json(facts))
         return Corpus(encoder, train, valid, facts)
 
-    def _encoder(self, given: InputEncoder | int | None) -> tuple[InputEncoder, str]:
+    def _read(self, spool: Spool) -> tuple[list[Example] | None, list[dict[str, Any]]]:
+        """Read the training examples into the spool; returns those of validation files, and what the check found."""
+        kind, rejections = self.kind, self.rejections
+        valid = None if self.valid_paths is None else list(kind.read(self.valid_paths, rejections))
+        check = kind.check(self.paths, valid) if kind.check else None
+        for example in check.read(rejections) if check else kind.read(self.paths, rejections):
+            spool.add(example, self.holdout.add(example) if valid is None else 0)
+        findings = check.findings() if check else []
+        if valid is None:
+            self.holdout.choose(str(self.paths[0]))
+        return valid, findings
+
+    def _training(self, spool: Spool, held_out: list[Example] | None = None) -> Iterator[Example]:
+        """The training examples of the spool; those that are held out are appended to the list."""
+        for example, number in spool:
+            if not self.holdout.holds(number):
+                yield example
+            elif held_out is not None:
+                held_out.append(example)
+
+    def _encoder(self, spool: Spool, given: InputEncoder | int | None) -> tuple[InputEncoder, str]:
         """The encoder, and why it has the size it has."""
         if isinstance(given, int | None):
-            return self.kind.learn_encoder(self.reader.train, given, self.reader.seed)
+            return self.kind.learn_encoder(lambda: self._training(spool), given, self.seed)
         return given, "unchanged: the model was trained with it"
 
-    def _count_classes(self) -> dict[str, int]:
-        counts = Counter(example.label for example in self.reader.train())
+    def _count_classes(self, spool: Spool) -> dict[str, int]:
+        counts = Counter(example.label for example in self._training(spool))
         if len(counts) < 2:
             [only] = counts or ["none"]
             raise InputError(
-                f'{self.reader.paths[0]}: every text has the label "{only}"; there is nothing to tell apart. '
+                f'{self.paths[0]}: every text has the label "{only}", so that there are no classes to tell apart. '
                 "Give texts of at least two classes."
             )
         return {name: counts[name] for name in sorted(counts)}
 
-    def _rows(self, examples: Iterator[Example], encoder: InputEncoder) -> Iterator[list[list[int]]]:
-        """What the store keeps of each example that is learned from."""
-        numbers = {name: number for number, name in enumerate(self.classes)}
-        for example, ids in self._encode(examples, encoder):
-            label = [[numbers[example.label]]] if self.kind.labelled else []
-            yield [*ids, [int(example.where.rpartition(":")[2])], *label]
+    def _store(self, spool: Spool, encoder: InputEncoder, fingerprint: str) -> tuple[TokenStore, list[Example]]:
+        """Store the ids of the training examples; returns the store and the examples that are held out."""
+        held_out: list[Example] = []
+        labels = {name: [[number]] for number, name in enumerate(self.classes)} if self.kind.labelled else {"": []}
+        train = TokenStore.build(
+            self.directory / "train",
+            (
+                [*ids, [int(example.where.rpartition(":")[2])], *labels[example.label]]
+                for example, ids in self._encode(self._training(spool, held_out), encoder)
+            ),
+            columns=(*self.kind.columns, "line", *(["label"] if self.kind.labelled else [])),
+            fingerprint=fingerprint,
+        )
+        if not len(train):
+            raise InputError(f"{self.paths[0]}: none of the {self.kind.name} can be used:\n{self.rejections.render()}")
+        return train, held_out
 
-    def _judged(self, examples: Iterator[Example], encoder: InputEncoder) -> Iterator[Example]:
-        """What is measured on. A class that was never learned has no number, so it is left out."""
-        for example, _ in self._encode(examples, encoder):
-            if self.kind.labelled and example.label not in self.classes:
-                self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
-            else:
-                yield example
+    def _has_known_label(self, example: Example) -> bool:
+        if not self.kind.labelled or example.label in self.classes:
+            return True
+        self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
+        return False
 
     def _encode(
         self, examples: Iterator[Example], encoder: InputEncoder
@@ -241,13 +238,9 @@ class _Preparation:
                     yield example, ids
 
 
-def _to_json(example: Example) -> dict[str, Any]:
-    return {"inputs": list(example.inputs), "where": example.where, "label": example.label}
-
-
 def read_valid(directory: Path) -> list[Example]:
     """The validation examples of a prepared corpus. ValueError, KeyError or OSError if they cannot be read."""
-    lines = read_bounded(directory / "valid.jsonl", _MAX_FILE_BYTES).decode().split("\n")[:-1]
+    lines = read_bounded(directory / _VALID, _MAX_FILE_BYTES).decode().split("\n")[:-1]
     # Stores of earlier versions call the inputs "texts".
     return [
         Example(tuple(value["inputs"] if "inputs" in value else value["texts"]), value["where"], value["label"])
@@ -264,7 +257,7 @@ def _read_encoder(directory: Path, name: str) -> InputEncoder:
 def _open(directory: Path, fingerprint: str) -> Corpus | None:
     train = TokenStore.open(directory / "train", fingerprint)
     try:
-        where = directory / "prepared.json"
+        where = directory / _FACTS
         facts = parse_json_object(read_bounded(where, _MAX_FILE_BYTES), where)
         valid = read_valid(directory)
         encoder = _read_encoder(directory, facts.get("encoder", "tokenizer"))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 _PLACES_PER_REASON = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """One training or validation example."""
 
-    inputs: tuple[Any, ...]  # one for each column of its kind: a text, a source and its translation, …
+    inputs: tuple[Any, ...]  # JSON values, one for each column of its kind: a text, a source and its translation, …
     where: str  # file:line
     label: str = ""
 
@@ -78,6 +77,16 @@ ExampleReader: TypeAlias = Callable[[Sequence[str | Path], Rejections], Iterator
 EncoderLearner: TypeAlias = Callable[[Callable[[], Iterator[Example]], int | None, int], tuple[InputEncoder, str]]
 
 
+class ExampleCheck(Protocol):
+    """Looks for what is wrong with a corpus while it is read."""
+
+    def read(self, rejections: Rejections) -> Iterator[Example]:
+        """The usable examples of the corpus."""
+
+    def findings(self) -> list[dict[str, Any]]:
+        """After `read`: what is suspicious (`kind`, `what`, `count`, `where`, `advice`). InputError if it is fatal."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExampleKind:
     """What the examples of a task are, how they are read, and how their encoder is made."""
@@ -87,6 +96,7 @@ class ExampleKind:
     files: str  # what may be given, in messages
     read: ExampleReader  # files → examples; unusable ones are added to the rejections
     learn_encoder: EncoderLearner  # training examples (each call reads them anew), size if given, seed → encoder, why
+    check: Callable[[Sequence[str | Path], Sequence[Example] | None], ExampleCheck] | None = None  # files, validation
     encoder: str = "tokenizer"  # key of `jumok.tasks.ENCODERS`
     longest: int | None = None  # most ids of an input; examples with a longer one are left out
     labelled: bool = False

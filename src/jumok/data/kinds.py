@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from jumok.data.checking.check import PairCheck
 from jumok.data.examples import Example, ExampleKind, Rejections
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.languages import Languages
 from jumok.data.reading.pairs import read_pairs
 from jumok.data.reading.passages import read_passages
-from jumok.tokenizer import Tokenizer, choose_size, measure_texts
+from jumok.tokenizer import TextStatistics, Tokenizer, choose_size
 
 LONGEST = 512  # tokens on either side of a sentence pair
 LARGEST_VOCABULARY = 4000  # of a classifier, unless a size is given: n-grams of tokens tell more than rare tokens
@@ -25,10 +26,16 @@ def learn_tokenizer(
 
     Without a `size`, it is chosen by the amount of text, and is at most `largest`.
     """
-    chosen, reason = (size, f"{size:,} asked for") if size else choose_size(measure_texts(_texts(examples)))
-    if size is None and largest is not None and chosen > largest:
-        chosen, reason = largest, f"{largest:,} tokens, enough for a classifier"
-    tokenizer = Tokenizer.train(_texts(examples), chosen, seed=seed)
+    chosen, reason = size or 0, f"{size:,} asked for" if size else ""
+
+    def choose(statistics: TextStatistics) -> int:
+        nonlocal chosen, reason
+        chosen, reason = choose_size(statistics)
+        if largest is not None and chosen > largest:
+            chosen, reason = largest, f"{largest:,} tokens, enough for a classifier"
+        return chosen
+
+    tokenizer = Tokenizer.train(_texts(examples), size or choose, seed=seed)
     if tokenizer.size < chosen:
         reason += "; the texts contain no more"
     return tokenizer, reason
@@ -51,6 +58,7 @@ PAIRS = ExampleKind(
     columns=("source", "target"),
     files="two aligned text files, or one TSV, CSV, JSONL or TMX file",
     read=_read_pairs,
+    check=PairCheck,
     learn_encoder=learn_tokenizer,
     longest=LONGEST,
 )
@@ -71,4 +79,9 @@ def pairs_in(languages: Languages | None) -> ExampleKind:
     """Sentence pairs in two languages, of files that name theirs; None: of files with two languages, in their order."""
     if languages is None:
         return PAIRS
-    return replace(PAIRS, read=partial(_read_pairs, languages=languages), variant=languages)
+    return replace(
+        PAIRS,
+        read=partial(_read_pairs, languages=languages),
+        check=partial(PairCheck, languages=languages),
+        variant=languages,
+    )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from io import FileIO
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.errors import InputError
 from jumok.files import (
     MAX_JSON_BYTES,
     REAL_FILES,
@@ -130,20 +129,6 @@ class TokenStore:
         return store if store._is_consistent(index["examples"]) else None
 
 
-def fingerprint_of(paths: Iterable[Path], *settings: object) -> str:
-    """A digest of what files contain and of whatever else decides what is made from them."""
-    digest = sha256(repr(settings).encode())
-    for path in paths:
-        try:
-            with open(path, "rb") as file:
-                digest.update(file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be read ({error.strerror}). Make it readable, or give another."
-            ) from error
-    return digest.hexdigest()
-
-
 class _SummedFile:
     """A file of numbers whose SHA-256 is known as soon as it is written, without reading it again."""
 
@@ -178,7 +163,7 @@ def _write_columns(
                 sequences = [example[position] for example in chunk]
                 ids_file, lengths_file = (files[name] for name in _files_of(column))
                 lengths_file.write(np.fromiter(map(len, sequences), np.int32, len(sequences)))
-                ids_file.write(np.fromiter((number for ids in sequences for number in ids), np.int32))
+                ids_file.write(np.fromiter(chain.from_iterable(sequences), np.int32))
         return count, {name: file.finish() for name, file in files.items()}
 
 

@@ -106,6 +106,8 @@ class _Job:
         if self.before is not None:
             require_same_meaning(run.path, self.before.get("fixed", {}), task.fixed())
         watch({"event": "corpus", **self.facts})
+        for finding in self.facts.get("findings", ()) if self.before is None else ():
+            watch({"event": "finding", **finding})
         unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
         self.settings = Settings.from_dict(self.before["settings"]) if self.before and unchanged else self._resolve()
         self.settings = Settings.from_dict(world.from_first(self.settings.to_dict()))

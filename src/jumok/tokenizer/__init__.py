@@ -15,7 +15,7 @@ from jumok.tokenizer.layout import (
     normalize,
 )
 from jumok.tokenizer.subwords import Tokenizer
-from jumok.tokenizer.vocabulary import TextStatistics, choose_size, measure_texts
+from jumok.tokenizer.vocabulary import TextStatistics, choose_size
 
 __all__ = [
     "BOS",
@@ -28,6 +28,5 @@ __all__ = [
     "TextStatistics",
     "Tokenizer",
     "choose_size",
-    "measure_texts",
     "normalize",
 ]

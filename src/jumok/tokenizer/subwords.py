@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -14,7 +14,7 @@ import sentencepiece
 
 from jumok.errors import BundleError
 from jumok.tokenizer.layout import FIRST_BYTE, FIRST_PIECE, SPACE_MARK, SPECIAL_PIECES, UNK, normalize
-from jumok.tokenizer.vocabulary import learn_vocabulary
+from jumok.tokenizer.vocabulary import TextStatistics, learn_vocabulary
 
 SMALL_BATCH = 32  # below it, starting threads costs more than encoding
 CUTS = 32  # ways to cut a word that sampling draws from
@@ -30,11 +30,12 @@ class Tokenizer:
         self._pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int, *, seed: int = 0) -> Tokenizer:
+    def train(cls, texts: Iterable[str], size: int | Callable[[TextStatistics], int], *, seed: int = 0) -> Tokenizer:
         """Learn one vocabulary for all the texts (one line each) together; the same input gives the same bytes.
 
-        `size` is a ceiling: a small corpus has fewer pieces to offer, and `.size` says how many there are. Of corpora
-        above half a million lines a random sample of that many is used (chosen by `seed`).
+        `size`, or what it returns for the statistics of the texts, is a ceiling: a small corpus has fewer pieces to
+        offer, and `.size` says how many there are. Of corpora above half a million lines a random sample of that many
+        is used (chosen by `seed`).
         """
         return cls.from_bytes(learn_vocabulary(texts, size, seed))
 

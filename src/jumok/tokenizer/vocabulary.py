@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import random
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ TRAINING_THREADS = 16
 
 # U+2585, NUL and tab have meanings of their own inside SentencePiece's trainer; encoding handles them well.
 _NOT_FOR_TRAINING = str.maketrans(dict.fromkeys("▁▅\0\t\r\n", " "))
+_SPECIAL = re.compile("[▁▅\0\t\r\n]")
+_COUNTED_AT_A_TIME = 1 << 20  # characters
 
 
 @dataclass(frozen=True)
@@ -40,15 +43,35 @@ class TextStatistics:
     alphabet: int  # different characters seen at least RARE times
 
 
-def measure_texts(texts: Iterable[str]) -> TextStatistics:
-    """Read the texts once, in bounded memory."""
-    lines = volume = 0
-    characters: Counter[str] = Counter()
-    for text in map(normalize, texts):
-        lines += 1
-        volume += len(text.encode())
-        characters.update(text)
-    return TextStatistics(lines, volume, alphabet=sum(count >= RARE for count in characters.values()))
+class TextMeter:
+    """Gathers the statistics of texts while somebody else reads them, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._lines = self._bytes = self._waiting_characters = 0
+        self._waiting: list[str] = []
+        self._characters = np.zeros(sys.maxunicode + 1, np.int64)
+
+    def count(self, texts: Iterable[str]) -> Iterator[str]:
+        """The same texts, counted as they are taken."""
+        for text in texts:
+            self._lines += 1
+            self._waiting.append(text)
+            self._waiting_characters += len(text)
+            if self._waiting_characters >= _COUNTED_AT_A_TIME:
+                self._count_waiting()
+            yield text
+
+    def statistics(self) -> TextStatistics:
+        """Statistics of the texts taken so far."""
+        self._count_waiting()
+        return TextStatistics(self._lines, self._bytes, alphabet=int((self._characters >= RARE).sum()))
+
+    def _count_waiting(self) -> None:
+        text = "".join(self._waiting)
+        self._bytes += len(text.encode())
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        self._characters += np.bincount(codes, minlength=len(self._characters))
+        self._waiting, self._waiting_characters = [], 0
 
 
 def choose_size(statistics: TextStatistics) -> tuple[int, str]:
@@ -70,11 +93,16 @@ def choose_size(statistics: TextStatistics) -> tuple[int, str]:
     return rounded, reason
 
 
-def learn_vocabulary(texts: Iterable[str], size: int, seed: int) -> bytes:
+def learn_vocabulary(texts: Iterable[str], size: int | Callable[[TextStatistics], int], seed: int) -> bytes:
     """A SentencePiece model with at most `size` pieces for these texts; `Tokenizer.train` says more."""
-    words = Counter(word for line in _sample_lines(texts, seed) for word in line.split(" ") if word)
+    meter = TextMeter()
+    texts = map(normalize, texts)
+    sample = _sample_lines(texts if isinstance(size, int) else meter.count(texts), seed)
+    words = Counter(word for line in sample for word in line.split(" ") if word)
     if not words:
         raise InputError("There is no text to learn a vocabulary from: every line is empty or blank.")
+    if not isinstance(size, int):
+        size = size(meter.statistics())
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -109,7 +137,7 @@ def learn_vocabulary(texts: Iterable[str], size: int, seed: int) -> bytes:
 
 
 def _sample_lines(texts: Iterable[str], seed: int) -> list[str]:
-    """At most SAMPLED_LINES lines, each equally likely to be among them, in bounded memory (reservoir sampling)."""
+    """At most SAMPLED_LINES lines of normalized texts, each equally likely, in bounded memory (reservoir sampling)."""
     draw = random.Random(seed)
     sample: list[str] = []
     for seen, line in enumerate(_training_lines(texts)):
@@ -122,7 +150,7 @@ def _sample_lines(texts: Iterable[str], seed: int) -> list[str]:
 
 def _training_lines(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        line = normalize(text).translate(_NOT_FOR_TRAINING)
+        line = text.translate(_NOT_FOR_TRAINING) if _SPECIAL.search(text) else text
         while len(line) > LONGEST_LINE:
             cut = line.rfind(" ", 1, LONGEST_LINE)
             cut = cut if cut > 0 else LONGEST_LINE

@@ -39,7 +39,6 @@ def only_two(found: list[str], where: str) -> Languages:
     """The languages of the first record hold for all: a later record may name them in another order."""
     if len(found) != 2:
         raise InputError(
-            f"{where}: {len(found)} languages ({', '.join(found)}); say which two are meant: --languages en ko, "
-            'in Python languages=("en", "ko").'
+            f'{where}: {len(found)} languages ({", ".join(found)}); say which two are meant: `languages=("en", "ko")`.'
         )
     return found[0], found[1]

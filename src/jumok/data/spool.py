@@ -1,0 +1,59 @@
+"""Examples in a temporary file: a corpus is read and parsed once, however often its examples are needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Self
+
+from jumok.data.examples import Example
+from jumok.files import explained_writing
+
+_EXAMPLES_AT_A_TIME = 256
+
+
+class Spool:
+    """A temporary file of examples, each with a number; as large as their inputs. Inputs are kept as JSON.
+
+    The file has no name, or the system removes it with the last handle: nothing is left however the process ends.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._pending: list[tuple[Any, ...]] = []
+        with explained_writing(directory):
+            self._file = TemporaryFile(dir=directory, prefix=".tmp-")  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, example: Example, number: int) -> None:
+        """Append an example."""
+        self._pending.append((number, example.where, example.label, *example.inputs))
+        if len(self._pending) == _EXAMPLES_AT_A_TIME:
+            self._write_pending()
+
+    def __iter__(self) -> Iterator[tuple[Example, int]]:
+        """All examples in their order, with their numbers."""
+        self._write_pending()
+        offset = 0
+        while True:
+            self._file.seek(offset)
+            line = self._file.readline()
+            if not line:
+                return
+            offset += len(line)
+            for number, where, label, *inputs in json.loads(line):
+                yield Example(tuple(inputs), where, label), number
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            with explained_writing(self._directory):
+                self._file.seek(0, 2)
+                self._file.write(json.dumps(self._pending, ensure_ascii=False).encode() + b"\n")
+            self._pending.clear()
