@@ -1,6 +1,7 @@
 """The core of Jumok by the rules of macOS and of Windows, simulated on Linux: see tests/systems/sitecustomize.py."""
 
 import errno
+import io
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 from commands import SOURCE, train_arguments, write_corpus
 
 from jumok import system
+from jumok.cli.writing import standard_output
 from jumok.files import REAL_FILES, WriteError, remove
 from jumok.training.records import read_log
 
@@ -117,9 +119,25 @@ def test_a_lock_is_held_until_its_process_is_killed(tmp_path: Path, name: str) -
     assert python(*hold).communicate(timeout=30)[0] == "locked\n"
 
 
+def test_a_closed_pipe_ends_a_command_quietly_where_there_is_no_signal_for_it(tmp_path: Path) -> None:
+    model = TESTS / "frozen" / "format-1" / "model"
+    with python_of("windows", tmp_path)("-m", "jumok", "info", "-m", model) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+def test_text_for_a_windows_console_is_not_turned_into_bytes() -> None:
+    console = io.TextIOWrapper(io.BufferedWriter(io.BytesIO()), encoding="utf-8")  # type: ignore[arg-type]
+    assert standard_output(console) is console
+    assert console.errors == "backslashreplace"
+
+
 # Not those that crash inside a process that lives on with its files open, or start processes by fork, or give a reason
-# in Linux's words, or change a file behind the back of a reader that has it in memory.
-OTHER_RULES = "not (crash or kill or damage or cannot_be_locked or changed_in_place)"
+# in Linux's words, or change a file behind the back of a reader that has it in memory; and not a slow one.
+OTHER_RULES = "not (crash or kill or damage or cannot_be_locked or changed_in_place or runs_full_at_any)"
 
 
 def test_the_tests_of_files_and_locks_pass_by_the_rules_of_windows(tmp_path: Path) -> None:

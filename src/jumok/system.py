@@ -91,6 +91,11 @@ def _lock_region(descriptor: int, mode: str) -> None:
     msvcrt.locking(descriptor, getattr(msvcrt, mode), 1)
 
 
+def is_closed_pipe(error: OSError) -> bool:
+    """Return whether a write failed because the reader of a pipe has exited."""
+    return isinstance(error, BrokenPipeError) or (WINDOWS and error.errno == errno.EINVAL)
+
+
 def sync_file(descriptor: int) -> None:
     """Return when the content of a file open for writing is on the disk and survives a power failure."""
     full_sync = getattr(fcntl, "F_FULLFSYNC", None)

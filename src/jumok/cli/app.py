@@ -20,7 +20,7 @@ from jumok import __version__
 from jumok.cli.flags import with_flags
 from jumok.cli.lazy_group import LazyGroup
 from jumok.cli.options import say
-from jumok.cli.writing import standard_output
+from jumok.cli.writing import discard, standard_output
 from jumok.errors import JumokError, MissingExtraError, WriteError
 
 # Each in the file of its name, listed by the help in this order.
@@ -30,6 +30,7 @@ _COMMANDS = (
 )
 _EXTRA_PACKAGES = ("torch", "jaxtyping", "sacrebleu", "matplotlib")
 _INTERRUPTED = 128 + signal.SIGINT
+_CLOSED_PIPE = 128 + 13  # as SIGPIPE ends a process
 
 command = click.version_option(__version__, message="jumok %(version)s", help="Show the version and exit.")(
     LazyGroup(
@@ -52,6 +53,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(MissingExtraError(error.name, "train", "This command"))
     except JumokError as error:
         return _fail(error)
+    except (BrokenPipeError, SystemExit):  # click turns the former into the latter; only where there is no SIGPIPE
+        discard(sys.stdout.fileno())
+        return _CLOSED_PIPE
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from jumok.cli.options import say
 from jumok.errors import InputError, WriteError
+from jumok.system import is_closed_pipe
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -75,9 +77,9 @@ class StandardOutput(FileIO):
         """Write some of the bytes and return how many."""
         try:
             return super().write(data)
-        except BrokenPipeError:  # the reader has exited; handled elsewhere
-            raise
         except OSError as error:
+            if is_closed_pipe(error):  # the reader has exited; handled elsewhere
+                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
             discard(self.fileno())
             raise WriteError(
                 f"standard output: cannot be written ({error.strerror}). Make room there, or send it elsewhere."
@@ -85,11 +87,15 @@ class StandardOutput(FileIO):
 
 
 def standard_output(stream: TextIOWrapper) -> TextIOWrapper:
-    """The same stream as UTF-8, whatever the locale says, with clear errors."""
+    """The same stream as UTF-8, whatever the locale says, with clear errors and the same bytes on every system."""
+    if not isinstance(getattr(stream.buffer, "raw", stream.buffer), FileIO):  # a Windows console: text, not bytes
+        stream.reconfigure(errors="backslashreplace")
+        return stream
     return TextIOWrapper(
         BufferedWriter(StandardOutput(stream.fileno(), "wb", closefd=False)),
         encoding="utf-8",
         errors="backslashreplace",
+        newline="\n",
         line_buffering=stream.line_buffering or stream.write_through,
     )
 
