@@ -22,7 +22,7 @@ from jumok.bundle import load_bundle, save_bundle
 from jumok.demo.pairs import demo_pairs
 from jumok.engines.conversion import export
 from jumok.engines.language_model.text import GenerationOptions
-from jumok.engines.loading import load_classifier, load_generator
+from jumok.engines.loading import load
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
 from jumok.model.language_model import LanguageModel
@@ -48,7 +48,7 @@ def save(model: Classifier | LanguageModel, tokenizer: Tokenizer, path: Path) ->
 def language_model(size: str, tokenizer: Tokenizer, path: Path) -> list[str]:
     """Rows about writing one text, and about reading many."""
     save(LanguageModel(preset(size, vocabulary=tokenizer.size, task="language_model")), tokenizer, path)
-    engines = {name: load_generator(path, name).engine for name in ENGINES}
+    engines = {name: load(path, name, task="language_model").engine for name in ENGINES}
     prompt = list(range(300, 310))
     draw = np.random.default_rng(0)
     texts = [draw.integers(300, tokenizer.size, length).tolist() for length in draw.integers(100, 400, 16)]
@@ -81,7 +81,7 @@ def classifier(unit: str, tokenizer: Tokenizer, path: Path) -> str:
     draw = np.random.default_rng(0)
     lengths = np.clip(draw.lognormal(length, 0.6, count).astype(int), 3, 1500)
     texts = [draw.integers(300, tokenizer.size, length).tolist() for length in lengths]
-    engines = {name: load_classifier(path, name).engine for name in ENGINES}
+    engines = {name: load(path, name, task="classifier").engine for name in ENGINES}
     times = in_turns({name: lambda engine=engine: engine.scores(texts) for name, engine in engines.items()}, ROUNDS)  # type: ignore[misc]
     return row(f"classifier `tiny`, texts as long as {corpus}'s", "texts", count, times)
 

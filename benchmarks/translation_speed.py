@@ -56,12 +56,12 @@ Translate = Callable[[list[str]], list[str]]
 
 
 def jumok(model: Path, beam: int, *, fast: bool = False) -> Translate:
-    from jumok.engines.engine import DecodingOptions
-    from jumok.engines.loading import load_translator
+    from jumok.engines.loading import load
+    from jumok.engines.options import DecodingOptions
 
-    translator = load_translator(model, "ctranslate2", fast=fast)
+    translator = load(model, "ctranslate2", task="translator", fast=fast)
     options = DecodingOptions(beam=beam)
-    return lambda lines: [result.text for result in translator.translate_stream(lines, options)]
+    return lambda lines: [result.text for result in translator.translate_batch(lines, options)]
 
 
 def as_the_readme_shows(model: Path, beam: int) -> Translate:

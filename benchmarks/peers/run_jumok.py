@@ -38,12 +38,12 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
 
 
 def load(job: Job, beam: int) -> Translate:
-    from jumok.engines.engine import DecodingOptions
-    from jumok.engines.loading import load_translator
+    from jumok.engines.loading import load
+    from jumok.engines.options import DecodingOptions
 
-    translator = load_translator(Path(job["bundle"]), "ctranslate2")
+    translator = load(Path(job["bundle"]), "ctranslate2", task="translator")
     options = DecodingOptions(beam=beam)
-    return lambda lines: [result.text for result in translator.translate_stream(lines, options)]
+    return lambda lines: [result.text for result in translator.translate_batch(lines, options)]
 
 
 if __name__ == "__main__":

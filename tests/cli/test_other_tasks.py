@@ -69,10 +69,10 @@ def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path,
 
 @pytest.mark.parametrize("unit", ["token", "both"])
 def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, tmp_path: Path, unit: str) -> None:
-    from jumok.engines.loading import load_classifier
+    from jumok.engines.loading import load
 
     train_classifier(jumok, reviews, tmp_path / "run", f"--set=model.ngram_unit={unit}")
-    classifier = load_classifier(tmp_path / "run")
+    classifier = load(tmp_path / "run", task="classifier")
     moved_by_top, moved_by_others = [], []
     for line in (reviews / "test.tsv").read_text(encoding="utf-8").splitlines()[:60]:
         text = line.split("\t")[1]

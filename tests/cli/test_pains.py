@@ -17,7 +17,7 @@ from commands import SOURCE, Jumok, sentences, train_arguments, write_corpus
 
 import jumok as package
 from engines.echo_engine import EchoEngine
-from jumok.engines.engine import DecodingOptions
+from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.text import TextTranslator
 from jumok.model.translator import Translator
 from jumok.search.hypothesis import Hypothesis
@@ -35,12 +35,10 @@ def translated(jumok: Jumok, trained: Path, text: str, *options: str) -> list[st
 def test_pain_1_dependency_rot_a_missing_extra_is_named(
     jumok: Jumok, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jumok.engines.translator.torch", None)  # as if torch were not there
-
-    def missing(_bundle: object) -> None:
+    def missing(_reference: str) -> None:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("jumok.engines.loading._torch_engine", missing)
+    monkeypatch.setattr("jumok.engines.opening.resolve", missing)
     ended = jumok("translate", "-m", trained / "run", "--engine=torch", stdin=SENTENCE)
     assert ended.code == 2
     assert 'pip install "jumok[train]"' in ended.err
@@ -168,7 +166,7 @@ def test_pain_14_a_loop_is_resolved_and_that_is_said(
     assert resolved.text == SENTENCE
     assert len(resolved.tokens) < len(left_alone.tokens)
 
-    monkeypatch.setattr("jumok.engines.loading.load_translator", lambda *_, **__: translator)
+    monkeypatch.setattr("jumok.engines.loading.load", lambda *_, **__: translator)
     lines = f"The dog.\n{SENTENCE}\n"
     ended = jumok("translate", "-m", trained / "run", stdin=lines)
     assert ended.out == lines

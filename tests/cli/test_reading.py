@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.cli.reading import chunks_as_they_come
-from jumok.engines.translator.text import READ_AHEAD, READ_AHEAD_CHARACTERS
+from jumok.cli.reading import READ_AHEAD, READ_AHEAD_CHARACTERS, chunks_as_they_come
 from jumok.errors import InputError
 
 

@@ -129,7 +129,7 @@ def test_words_of_an_alignment_are_those_between_white_space(jumok: Jumok, train
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engine", "torch", "--fast"], "--fast is for CTranslate2"),
+        (["--engine", "torch", "--fast"], "--fast needs CTranslate2"),
         (["--engine", "torhc"], 'Did you mean "torch"?'),
         (["--beam", "2", "--n-best", "3"], "n_best is 3"),
         (["--beam", "0"], "beam is 0"),

@@ -8,7 +8,7 @@ from echo_engine import EchoEngine
 from small_translator import make_pair, train_small_translator
 
 from jumok.engines.translator.text import TextTranslator
-from jumok.engines.translator.torch import TorchEngine
+from jumok.engines.translator.torch import TorchTranslator
 from jumok.model.translator import Translator
 from jumok.tokenizer import Tokenizer
 
@@ -43,7 +43,7 @@ def trained(tokenizer: Tokenizer) -> Translator:
 
 @pytest.fixture
 def translator(trained: Translator, tokenizer: Tokenizer) -> TextTranslator:
-    return TextTranslator(TorchEngine(trained), tokenizer)
+    return TextTranslator(TorchTranslator(trained), tokenizer)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jumok.engines.engine import Matrix, SearchOptions
+from jumok.engines.batching import FloatMatrix
+from jumok.engines.options import SearchOptions
 from jumok.search.hypothesis import Hypothesis
 
 Ids = Sequence[Sequence[int]]
@@ -39,12 +40,15 @@ class EchoEngine:
     def score(self, sources: Ids, targets: Ids) -> list[list[float]]:
         return [[-1.0] * (len(target) + 1) for _, target in zip(sources, targets, strict=True)]
 
-    def align(self, sources: Ids, targets: Ids) -> list[Matrix]:
+    def align(self, sources: Ids, targets: Ids) -> list[FloatMatrix]:
         """Everything comes from its own place."""
         return [
             np.eye(len(target) + 1, len(source) + 1, dtype=np.float32)
             for source, target in zip(sources, targets, strict=True)
         ]
+
+    def vectors(self, texts: Ids) -> FloatMatrix:
+        return np.ones((len(texts), 1), np.float32)
 
     def _hypotheses(self, source: Sequence[int], options: SearchOptions) -> list[Hypothesis]:
         answer = self.answers.get(tuple(source), {}).get(options.no_repeat_ngram > 0)

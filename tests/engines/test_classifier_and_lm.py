@@ -9,11 +9,12 @@ import torch
 from jumok.bundle import Bundle, load_bundle, save_bundle
 from jumok.engines.classifier.text import TextClassifier
 from jumok.engines.classifier.torch import TorchClassifier, class_scores
-from jumok.engines.language_model.text import GenerationOptions, TextGenerator
+from jumok.engines.language_model.text import TextLanguageModel
 from jumok.engines.language_model.torch import TorchLanguageModel, generate_ids, token_log_probs
-from jumok.engines.loading import load, load_classifier, load_generator, load_translator
+from jumok.engines.loading import load
+from jumok.engines.options import GenerationOptions
 from jumok.engines.translator.text import SEGMENT_TOKENS
-from jumok.engines.vectors import sentence_vectors
+from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import BundleError, ConfigError
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig, preset
@@ -58,8 +59,8 @@ def language_model(tokenizer: Tokenizer) -> LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def generator(tokenizer: Tokenizer, language_model: LanguageModel) -> TextGenerator:
-    return TextGenerator(TorchLanguageModel(language_model), tokenizer, {}, Path("model"))
+def generator(tokenizer: Tokenizer, language_model: LanguageModel) -> TextLanguageModel:
+    return TextLanguageModel(TorchLanguageModel(language_model), tokenizer, {}, Path("model"))
 
 
 def saved(tmp_path: Path, model: torch.nn.Module, tokenizer: Tokenizer, card: dict[str, object]) -> Bundle:
@@ -100,13 +101,15 @@ def test_learned_positions_are_used_up_to_the_last(tokenizer: Tokenizer) -> None
     assert np.isfinite(class_scores(reader, [[5] * 30])).all()  # a window has no more positions than a short text
 
 
-def test_an_explanation_names_every_piece(classifier: TextClassifier) -> None:
+def test_an_explanation_names_every_subword(classifier: TextClassifier) -> None:
     text = TEXTS[3]
     found = classifier.explain(text)
     assert "".join(piece for piece, _ in found).replace("▁", " ").strip() == text
-    assert any(worth for _, worth in found)
+    assert any(attribution for _, attribution in found)
     other = classifier.explain(text, "a")
     assert {label: classifier.explain(text, label) == other for label in ("a", "b")} == {"a": True, "b": False}
+    with pytest.raises(ConfigError, match=r"label='d' is unknown\. Known: a, b, c"):
+        classifier.explain(text, "d")
 
 
 def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, tokenizer: Tokenizer) -> None:
@@ -129,11 +132,11 @@ def test_each_task_loads_as_what_it_is(
     assert isinstance(again, TextClassifier)
     np.testing.assert_array_equal(again.scores(TEXTS), classifier.scores(TEXTS))
     assert again.temperature == 2.0
-    assert isinstance(load_generator(tmp_path / "g" / "model"), TextGenerator)
+    assert isinstance(load(tmp_path / "g" / "model", task="language_model"), TextLanguageModel)
     with pytest.raises(BundleError, match=r"is a classifier, not a translator\. Use: jumok classify"):
-        load_translator(tmp_path / "c" / "model")
+        load(tmp_path / "c" / "model", task="translator")
     with pytest.raises(BundleError, match=r"is a language model, not a classifier\. Use: jumok generate"):
-        load_classifier(tmp_path / "g" / "model")
+        load(tmp_path / "g" / "model", task="classifier")
 
 
 def test_a_card_that_does_not_fit_its_classifier_is_refused(
@@ -169,15 +172,15 @@ def test_the_most_probable_token_follows(language_model: LanguageModel, tokenize
 
 
 @pytest.mark.parametrize("prompt", ["", "the cat", "고양"])
-def test_what_is_heard_is_what_is_returned(generator: TextGenerator, prompt: str) -> None:
+def test_the_parts_of_a_text_are_what_is_returned(generator: TextLanguageModel, prompt: str) -> None:
     parts: list[str] = []
-    text = generator.generate(prompt, heard=parts.append, max_tokens=30, seed=3)
+    text = generator.generate(prompt, on_text=parts.append, max_tokens=30, seed=3)
     assert "".join(parts) == text
     assert text == generator.generate(prompt, max_tokens=30, seed=3)
     assert len({generator.generate(prompt, max_tokens=30, seed=seed) for seed in range(5)}) > 1
 
 
-def test_generation_that_makes_no_sense_is_refused(generator: TextGenerator) -> None:
+def test_generation_that_makes_no_sense_is_refused(generator: TextLanguageModel) -> None:
     with pytest.raises(ConfigError, match="max_tokens"):
         generator.generate("x", max_tokens=0)
     with pytest.raises(ConfigError, match="top_p"):
@@ -190,9 +193,9 @@ def test_vectors_have_length_one_and_do_not_depend_on_the_neighbours(
     torch.manual_seed(1)
     translator = Translator(config(tokenizer, "translator")).eval()
     encoded = tokenizer.encode(TEXTS)
-    for model in (translator, classifying_model):
-        together = sentence_vectors(model, encoded)
-        alone = np.concatenate([sentence_vectors(model, [ids]) for ids in encoded])
+    for engine in (TorchTranslator(translator), TorchClassifier(classifying_model)):
+        together = engine.vectors(encoded)
+        alone = np.concatenate([engine.vectors([ids]) for ids in encoded])
         np.testing.assert_allclose(together, alone, atol=1e-5)
         lengths = np.linalg.norm(together, axis=1)
         assert lengths.tolist() == pytest.approx([1, 1, 0, 1, 1])  # an empty text has no direction
@@ -201,4 +204,4 @@ def test_vectors_have_length_one_and_do_not_depend_on_the_neighbours(
     with torch.inference_mode():
         states = [translator.encode(torch.tensor([[*part, EOS]])).states[0, :-1] for part in parts]
     mean = torch.cat(states).mean(0)
-    np.testing.assert_allclose(sentence_vectors(translator, [long])[0], mean / mean.norm(), atol=1e-5)
+    np.testing.assert_allclose(TorchTranslator(translator).vectors([long])[0], mean / mean.norm(), atol=1e-5)

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.engines.engine import (
-    LIMIT_STEP,
-    ROOM,
-    DecodingOptions,
-    Sampling,
-    SearchOptions,
-    longest_output,
-    sorted_batches,
-)
+from jumok.engines.batching import in_two_ways, sorted_batches
+from jumok.engines.options import DecodingOptions, Sampling, SearchOptions
+from jumok.engines.translator.engine import LIMIT_STEP, ROOM, longest_output
 from jumok.errors import ConfigError
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -93,9 +87,21 @@ def test_batches_hold_every_source_once_within_the_budget(lengths: list[int], bu
     assert order == sorted(order, reverse=True)
 
 
-def test_texts_are_handled_without_torch() -> None:
-    program = (
-        "import sys; import jumok.engines.translator.text, jumok.metrics.translation; print('torch' in sys.modules)"
-    )
+@given(st.lists(st.booleans()))
+def test_results_of_two_ways_are_put_back_in_order(fits: list[bool]) -> None:
+    asked: list[list[int]] = []
+
+    def other(indices: list[int]) -> list[str]:
+        asked.append(indices)
+        return [f"other {index}" for index in indices]
+
+    found = in_two_ways(fits, lambda indices: [f"usual {index}" for index in indices], other)
+    assert found == [f"{'usual' if fit else 'other'} {index}" for index, fit in enumerate(fits)]
+    assert asked == ([] if all(fits) else [[index for index, fit in enumerate(fits) if not fit]])
+
+
+@pytest.mark.parametrize("task", ["translator", "classifier", "language_model"])
+def test_texts_are_handled_without_torch(task: str) -> None:
+    program = f"import sys; import jumok.engines.{task}.text, jumok.engines.loading; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], cwd=SOURCE, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

@@ -43,9 +43,9 @@ def command(
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to
-    from jumok.engines.loading import load_classifier
+    from jumok.engines.loading import load
 
-    classifier = load_classifier(model, engine)
+    classifier = load(model, engine, task="classifier")
     with output_to(out) as output:
         if probabilities and not as_json:
             output.write("\t".join(["class", *classifier.classes]) + "\n")

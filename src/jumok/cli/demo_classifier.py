@@ -6,7 +6,7 @@ from typing import Any
 
 from jumok.cli.demo_training import DemoTraining
 from jumok.demo.reviews import demo_reviews
-from jumok.engines.loading import load_classifier
+from jumok.engines.loading import load
 
 # Two layers are enough for a small corpus and a minute.
 SETTINGS: dict[str, Any] = {"preset": "tiny", "model.encoder_layers": 2, "tokenizer.size": 600}
@@ -25,7 +25,7 @@ def run_demo(demo: DemoTraining) -> None:
     print(f"1. Reviews from a grammar of our own → {data}")
     print(f"   {len(train):,} to train on, {len(test):,} to test on; praise and criticism, negation and contrast\n")
     demo.train("classifier", data, settings=SETTINGS)
-    classifier = load_classifier(demo.run)
+    classifier = load(demo.run, task="classifier")
     found = classifier.classify([text for _, text in test])
     right = sum(each.label == label for each, (label, _) in zip(found, test, strict=True))
     print(f"\n3. The test\n   correct: {right / len(test):.1%} of {len(test):,} reviews")

@@ -6,7 +6,7 @@ from typing import Any
 
 from jumok.cli.demo_training import DemoTraining
 from jumok.demo.pairs import demo_pairs
-from jumok.engines.loading import load_generator
+from jumok.engines.loading import load
 
 SETTINGS: dict[str, Any] = {"preset": "tiny", "model.decoder_layers": 2, "tokenizer.size": 2000}
 
@@ -16,7 +16,7 @@ def run_demo(demo: DemoTraining) -> None:
     data = demo.write("sentences.txt", "".join(f"{korean}\n\n" for _, korean in demo_pairs().train))
     print(f"1. Korean sentences from a grammar of our own → {data}\n")
     demo.train("language_model", data, settings=SETTINGS)
-    generator = load_generator(demo.run)
+    generator = load(demo.run, task="language_model")
     print("\n3. What it writes")
     for seed in range(5):
         print(f"   {generator.generate(seed=seed, temperature=0.8, top_p=0.95, max_tokens=60)}")

@@ -8,7 +8,7 @@ from typing import Any
 from jumok.cli.demo_training import DemoTraining
 from jumok.cli.picture import draw_attention
 from jumok.demo.pairs import FAMOUS, DemoCorpus, write_demo_corpus
-from jumok.engines.loading import load_translator
+from jumok.engines.loading import load
 from jumok.engines.translator.text import TextTranslator
 from jumok.metrics.translation import corpus_scores, exact_match
 
@@ -36,7 +36,7 @@ def run_demo(demo: DemoTraining) -> None:
     )
     valid = [corpus / "valid.en", corpus / "valid.ko"]
     demo.train("translator", corpus / "train.en", corpus / "train.ko", valid=valid, settings=SETTINGS)
-    translator = load_translator(demo.run)
+    translator = load(demo.run, task="translator")
     print("\n3. The test")
     _test(translator, pairs)
     print("\n4. Attention")

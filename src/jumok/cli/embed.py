@@ -26,12 +26,12 @@ def command(model: Path, files: tuple[Path, ...], out: Path | None) -> None:
 
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import explained, require_file
-    from jumok.engines.loading import load_encoder
+    from jumok.engines.loading import load_sentence_encoder
 
     if out is not None and out.suffix != ".npy":
         raise ConfigError(f"{out}: the name must end in .npy. Without -o, JSON lines are written.")
     require_file(out)
-    encode = load_encoder(model)
+    encode = load_sentence_encoder(model).vectors
     found = [encode([])]  # no rows, but the right width
     for chunk in chunks_as_they_come(lines_of(files)):
         vectors = encode(chunk)

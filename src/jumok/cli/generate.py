@@ -32,16 +32,16 @@ def command(model: Path, prompt: str | None, engine: str, as_json: bool, **optio
     Prints the prompt and then the text, token by token. It stops where the model ends the text, or after --max-tokens.
     """
     from jumok.cli.reading import lines_of
-    from jumok.engines.language_model.text import GenerationOptions
-    from jumok.engines.loading import load_generator
+    from jumok.engines.loading import load
+    from jumok.engines.options import GenerationOptions
 
     GenerationOptions(**options)  # wrong options fail before anything is read or printed
-    generator = load_generator(model, engine)
+    generator = load(model, engine, task="language_model")
     if prompt is None:
         prompt = "" if sys.stdin.isatty() else "\n".join(lines_of([])).rstrip("\n")
     if as_json:
         print_json({"prompt": prompt, "text": generator.generate(prompt, **options)})
         return
     print(prompt, end="", flush=True)
-    generator.generate(prompt, heard=lambda part: print(part, end="", flush=True), **options)
+    generator.generate(prompt, on_text=lambda part: print(part, end="", flush=True), **options)
     print()

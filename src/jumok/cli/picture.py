@@ -11,7 +11,7 @@ from matplotlib import font_manager, rc_context
 from matplotlib.figure import Figure  # not pyplot: it would look for a screen
 from matplotlib.ft2font import FT2Font
 
-from jumok.engines.engine import Matrix
+from jumok.engines.batching import FloatMatrix
 
 DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
 MOST_CELLS = (
@@ -19,7 +19,7 @@ MOST_CELLS = (
 )
 
 
-def draw_attention(weights: Matrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
+def draw_attention(weights: FloatMatrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
     """Draw weights [T, S] to a PNG: a row for each target token (query), a column for each source token (key).
 
     Where no installed font has the letters of a side, its tokens are numbered; the lines returned explain the numbers.
@@ -39,7 +39,7 @@ def draw_attention(weights: Matrix, source: Sequence[str], target: Sequence[str]
     return legend
 
 
-def _draw(weights: Matrix, columns: Sequence[str], rows: Sequence[str], path: Path) -> None:
+def _draw(weights: FloatMatrix, columns: Sequence[str], rows: Sequence[str], path: Path) -> None:
     size = (2.5 + 0.45 * len(columns), 2 + 0.4 * len(rows))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jumok.data.reading.pairs import read_lines
-from jumok.engines.translator.text import READ_AHEAD, READ_AHEAD_CHARACTERS
 from jumok.errors import InputError
 
+READ_AHEAD, READ_AHEAD_CHARACTERS = 4096, 4_000_000  # the most lines and characters of a chunk
 PAUSE = 0.02  # seconds without a new line after which the lines so far are processed: somebody may be typing
 
 

@@ -22,12 +22,12 @@ def command(model: Path, source: Path, target: Path | None, languages: tuple[str
     Writes a line for each pair: log-probability of the translation, its number of tokens including the end token, and
     its perplexity. The perplexity of the corpus is printed at the end, to standard error.
     """
+    from jumok.cli.reading import READ_AHEAD
     from jumok.data.reading.aligned import aligned_texts
-    from jumok.engines.loading import load_translator
-    from jumok.engines.translator.text import READ_AHEAD
+    from jumok.engines.loading import load
     from jumok.metrics.translation import pair_scores, total_score
 
-    translator = load_translator(model)
+    translator = load(model, task="translator")
     pairs = aligned_texts([source] if target is None else [source, target], languages)
     found = []
     while chunk := list(islice(pairs, READ_AHEAD)):

@@ -13,7 +13,7 @@ from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jumok.engines.engine import DecodingOptions, Sampling
+    from jumok.engines.options import DecodingOptions, Sampling
     from jumok.engines.translator.text import Result
 
 
@@ -61,11 +61,11 @@ def command(
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to, require_file
-    from jumok.engines.loading import load_translator
+    from jumok.engines.loading import load
 
     options = _decoding_options(**decoding)
     require_file(out)
-    translator = load_translator(model, engine, fast=fast)
+    translator = load(model, engine, task="translator", fast=fast)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
     notes = _Notes()
@@ -82,7 +82,7 @@ def command(
 
 
 def _decoding_options(*, beam: int | None, n_best: int, **others: Any) -> DecodingOptions:
-    from jumok.engines.engine import DecodingOptions
+    from jumok.engines.options import DecodingOptions
 
     sampling = _sampling(**{name: others.pop(name) for name in ("temperature", "top_k", "top_p", "seed")})
     if sampling is not None and beam is not None:
@@ -95,7 +95,7 @@ def _decoding_options(*, beam: int | None, n_best: int, **others: Any) -> Decodi
 
 
 def _sampling(**given: Any) -> Sampling | None:
-    from jumok.engines.engine import Sampling
+    from jumok.engines.options import Sampling
 
     values = {name: value for name, value in given.items() if value is not None}
     if not values:

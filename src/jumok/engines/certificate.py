@@ -1,4 +1,4 @@
-"""The proof that an exported model answers as the one it was made from: compared with PyTorch on a probe set."""
+"""The comparison of an exported model with PyTorch on probes. What is compared in each task: `recipes/certifying/`."""
 
 from __future__ import annotations
 
@@ -9,34 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from jumok.engines.engine import SearchOptions, TokenEngine
-from jumok.engines.language_model.text import GenerationOptions, LanguageEngine
+from jumok.engines.batching import TokenIds
 from jumok.errors import JumokError
-from jumok.metrics.classification import Scores
+from jumok.metrics.classification import ClassScores
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
-GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # a model may not come to an end of what is made up
-TIE = 1e-3  # two tokens or classes whose scores differ by less may change places by rounding
+TIE = 1e-3  # rounding may swap two tokens or classes whose scores differ by less
 MOST_SCORE_DIFFERENCE = 1e-3  # in float32
-MADE_UP = 8  # sources of random pieces, short and long: no corpus has all that may come
-LONGEST_MADE_UP = 80
-
-Ids = Sequence[Sequence[int]]
+RANDOM_SOURCES = 8  # short and long ones: no corpus has everything that may come
+LONGEST_RANDOM_SOURCE = 80
 
 
 class ParityError(JumokError):
-    """An exported model that does not answer as its original."""
+    """An exported model whose outputs differ from the original's."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was compared and found."""
+    """The result of a comparison."""
 
     sources: int
-    equal: int  # answers that are the same; of greedy outputs every token
-    ties: int  # that differ only because two tokens or classes were equally probable
-    largest_score_difference: float  # of a token's log-probability, or of a class's score
-    example: dict[str, Any] | None  # of an answer that differs
+    equal: int  # identical outputs; for greedy search every token
+    ties: int  # outputs that differ only because two tokens or classes were equally probable
+    largest_score_difference: float  # of a token's log-probability, or of a class score
+    example: dict[str, Any] | None  # of an output that differs
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -44,96 +40,74 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Probed:
+class GreedyEngine:
     """What two engines are compared by."""
 
-    greedy: Callable[[Ids], list[list[int]]]  # sources → the output of greedy search for each
-    score: Callable[[Ids, Ids], list[list[float]]]  # sources, outputs → log-probabilities, the last one of `</s>`
+    greedy: Callable[[TokenIds], list[list[int]]]  # sources → the output of greedy search for each
+    score: Callable[[TokenIds, TokenIds], list[list[float]]]  # sources, outputs → log-probabilities, the last of `</s>`
 
 
-def translations(engine: TokenEngine) -> Probed:
-    """Of sentences."""
-    return Probed(lambda sources: [found[0].ids for found in engine.generate(sources, GREEDY)], engine.score)
-
-
-def continuations(engine: LanguageEngine, tokens: int) -> Probed:
-    """Of prompts, by so many tokens."""
-    options = GenerationOptions(max_tokens=tokens, temperature=0)
-
-    def score(prompts: Ids, outputs: Ids) -> list[list[float]]:
-        texts = [[*prompt, *output] for prompt, output in zip(prompts, outputs, strict=True)]
-        return [row[len(prompt) :] for prompt, row in zip(prompts, engine.score(texts), strict=True)]
-
-    return Probed(lambda prompts: [engine.generate(prompt, options) for prompt in prompts], score)
-
-
-def compare(original: Probed, exported: Probed, sources: Ids) -> Certificate:
-    """Greedy outputs of both, and the log-probabilities that both give to the original's."""
-    expected, answers = original.greedy(sources), exported.greedy(sources)
-    different = [place for place in range(len(sources)) if expected[place] != answers[place]]
-    ties = [place for place in different if _is_tie(original, sources[place], expected[place], answers[place])]
-    wrong = [place for place in different if place not in ties]
-    example = None
-    if wrong:
-        place = wrong[0]
-        example = {"source": list(sources[place]), "expected": expected[place], "found": answers[place]}
-    scored = [place for place in range(len(sources)) if expected[place]]
-    pairs = [sources[place] for place in scored], [expected[place] for place in scored]
+def compare(original: GreedyEngine, exported: GreedyEngine, sources: TokenIds) -> Certificate:
+    """Compare the greedy outputs of both, and the log-probabilities that both give to the original's outputs."""
+    expected, outputs = original.greedy(sources), exported.greedy(sources)
+    different = [index for index in range(len(sources)) if expected[index] != outputs[index]]
+    ties = [index for index in different if _is_tie(original, sources[index], expected[index], outputs[index])]
+    wrong = [index for index in different if index not in ties]
+    scored = [index for index in range(len(sources)) if expected[index]]
+    pairs = [sources[index] for index in scored], [expected[index] for index in scored]
     differences = [
         abs(one - other)
         for ours, theirs in zip(original.score(*pairs), exported.score(*pairs), strict=True)
         for one, other in zip(ours, theirs, strict=True)
     ]
-    return Certificate(
-        len(sources),
-        len(sources) - len(different),
-        len(ties),
-        max(differences, default=0.0),
-        example,
-    )
+    example = _example(wrong, sources, expected, outputs)
+    return Certificate(len(sources), len(sources) - len(different), len(ties), max(differences, default=0.0), example)
 
 
-def compare_scores(original: Scores, exported: Scores, texts: Ids) -> Certificate:
-    """The scores [B, C] of both for the same texts; the answer is the class with the best."""
-    expected, answers = original.argmax(1).tolist(), exported.argmax(1).tolist()
-    different = [place for place in range(len(texts)) if expected[place] != answers[place]]
-    wrong = [place for place in different if original[place, expected[place]] - original[place, answers[place]] >= TIE]
-    example = None
-    if wrong:
-        place = wrong[0]
-        example = {"source": list(texts[place]), "expected": expected[place], "found": answers[place]}
+def compare_scores(original: ClassScores, exported: ClassScores, texts: TokenIds) -> Certificate:
+    """Compare the scores [B, C] of both for the same texts; the output is the class with the highest."""
+    expected, outputs = original.argmax(1).tolist(), exported.argmax(1).tolist()
+    different = [index for index in range(len(texts)) if expected[index] != outputs[index]]
+    wrong = [index for index in different if original[index, expected[index]] - original[index, outputs[index]] >= TIE]
     largest = float(np.abs(original - exported).max(initial=0))
+    example = _example(wrong, texts, expected, outputs)
     return Certificate(len(texts), len(texts) - len(different), len(different) - len(wrong), largest, example)
 
 
 def require_parity(found: Certificate) -> None:
-    """Raises unless every output is the same but for ties, and all scores are close."""
+    """Raise unless all outputs are equal except for ties, and all scores are close."""
     wrong = found.sources - found.equal - found.ties
-    advice = "Nothing was exported; use --engine torch and report this."
+    advice = 'Nothing was exported; use `engine="torch"` and report this.'
     if wrong:
         raise ParityError(
-            f"The exported model answers otherwise than PyTorch to {wrong} of {found.sources} probes, "
+            f"The outputs of the exported model differ from PyTorch's for {wrong} of {found.sources} probes, "
             f"for example {found.example}. {advice}"
         )
     if found.largest_score_difference > MOST_SCORE_DIFFERENCE:
         raise ParityError(
             f"The exported model's scores differ from PyTorch's by up to {found.largest_score_difference:.2g}; "
-            f"at most {MOST_SCORE_DIFFERENCE:g} is rounding. {advice}"
+            f"rounding explains at most {MOST_SCORE_DIFFERENCE:g}. {advice}"
         )
 
 
-def made_up_sources(tokenizer: Tokenizer, seed: int = 0) -> list[list[int]]:
-    """Random pieces, some few and some many."""
+def random_sources(tokenizer: Tokenizer, seed: int = 0) -> list[list[int]]:
+    """Sequences of random tokens, from short to long."""
     draw = random.Random(seed)
-    lengths = [1 + int(LONGEST_MADE_UP ** (place / (MADE_UP - 1))) for place in range(MADE_UP)]
+    lengths = [1 + int(LONGEST_RANDOM_SOURCE ** (i / (RANDOM_SOURCES - 1))) for i in range(RANDOM_SOURCES)]
     return [[draw.randrange(FIRST_PIECE, tokenizer.size) for _ in range(length)] for length in lengths]
 
 
-def _is_tie(original: Probed, source: Sequence[int], expected: list[int], found: list[int]) -> bool:
+def _example(wrong: list[int], sources: TokenIds, expected: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    if not wrong:
+        return None
+    first = wrong[0]
+    return {"source": list(sources[first]), "expected": expected[first], "found": outputs[first]}
+
+
+def _is_tie(original: GreedyEngine, source: Sequence[int], expected: list[int], found: list[int]) -> bool:
     """Whether the first tokens in which two outputs differ are equally probable to the original."""
-    place = next((i for i, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other), None)
-    if place is None:
-        place = min(len(expected), len(found))
-    rows = [output[: place + 1] for output in (expected, found)]
+    pairs = enumerate(zip(expected, found, strict=False))
+    first = next((i for i, (one, other) in pairs if one != other), min(len(expected), len(found)))
+    rows = [output[: first + 1] for output in (expected, found)]
     scores = original.score([source, source], rows)
-    return abs(scores[0][place] - scores[1][place]) < TIE
+    return abs(scores[0][first] - scores[1][first]) < TIE

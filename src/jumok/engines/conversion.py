@@ -1,9 +1,9 @@
-"""A model directory → a CTranslate2 model beside its weights, and the certificate that both answer alike.
+"""A bundle → a CTranslate2 model in a directory of it, with a certificate of equal outputs.
 
     model/ctranslate2/  model.bin  config.json  …vocabulary.json  certificate.json  MANIFEST.json
 
-Written whole or not at all. The weights come from the bundle as arrays, so that the conversion itself needs no PyTorch;
-the certificate does, since it compares with it.
+An older export stays until the new one is complete. The weights come from the bundle as arrays: only the comparison for
+the certificate needs PyTorch. Each task's own part is in `engines/<task>/conversion.py`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.bundle import Bundle, load_bundle
+from jumok.bundle import Bundle, load_bundle, replace_directory
+from jumok.engines.loading import open_encoder
+from jumok.engines.opening import CERTIFICATE, DIRECTORY
 from jumok.errors import BundleError, ConfigError, require_choice
-from jumok.files import REAL_FILES, format_json, remove, set_aside, write_directory_durably
+from jumok.files import format_json
 from jumok.model.config import ModelConfig, config_from_dict
 from jumok.tasks import resolve, task_named
-from jumok.tokenizer import BOS, PAD, UNK, Tokenizer
+from jumok.tokenizer import BOS, PAD, UNK
 
-DIRECTORY, CERTIFICATE, SHORTLIST = "ctranslate2", "certificate.json", "vmap.txt"
+SHORTLIST = "vmap.txt"
 QUANTIZATIONS = ("float32", "int8")
-POSITIONS = 2048  # CTranslate2 stops with an error beyond its table, so texts are split before
-NEVER = -1e9  # added to the scores of tokens that must not be written
+POSITIONS = 2048  # CTranslate2 fails beyond its table, so longer texts are split or left to PyTorch
+NEVER = -1e9  # added to the logits of tokens that no text contains
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
 Certify = Callable[[Path], dict[str, Any]]
 
 
 def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
-    """Writes the CTranslate2 model of a bundle, if `certify` finds nothing wrong with it; returns its directory.
+    """Convert the model of a bundle, certify it and write it; returns its directory.
 
-    `certify` is given a directory with the model and returns what certificate.json shall say, or raises. Files that it
-    adds there are written too.
+    `certify` gets a directory with the converted model and returns the contents of certificate.json, or raises. Files
+    that it adds to the directory are written too.
     """
     require_choice("quantization", quantization, QUANTIZATIONS)
     config = config_from_dict(bundle.config)
@@ -46,7 +48,7 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     final = bundle.path / DIRECTORY
     with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
         directory = Path(temporary, DIRECTORY)
-        _convert(config, bundle.weights(), Tokenizer.from_bytes(bundle.encoder_bytes), directory, quantization)
+        _convert(config, bundle.weights(), open_encoder(bundle), directory, quantization)
         certificate = {"weights": bundle.weights_digest, "quantization": quantization, **certify(directory)}
         files: dict[str, bytes | Callable[[], bytes]] = {
             path.name: partial(path.read_bytes) for path in sorted(directory.iterdir())
@@ -54,24 +56,22 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
         files[CERTIFICATE] = format_json(certificate)
         size = sum(path.stat().st_size for path in directory.iterdir())
         if load_bundle(bundle.path).weights_digest != bundle.weights_digest:
-            raise BundleError(f"{bundle.path}: was replaced meanwhile, perhaps by a training. Export it again.")
-        if final.exists():
-            remove(REAL_FILES, set_aside(REAL_FILES, final))
-        write_directory_durably(REAL_FILES, final, files, bytes_needed=size)
+            raise BundleError(f"{bundle.path}: was replaced during the export, perhaps by a training. Export it again.")
+        replace_directory(final, files, bytes_needed=size)
     return final
 
 
 def require_exportable(config: ModelConfig) -> None:
-    """Raises for a model that CTranslate2 cannot run as it is."""
+    """Raise for a model that CTranslate2 cannot run."""
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.key_width, config.value_width) != (width, width):
         raise ConfigError(
-            f"CTranslate2 wants heads of width d_model / heads, this model has d_k={config.key_width} and "
-            f"d_v={config.value_width}. Run it with --engine torch."
+            f"CTranslate2 needs heads of width d_model / heads, this model has d_k={config.key_width} and "
+            f'd_v={config.value_width}. Run it with `engine="torch"`.'
         )
 
 
-def _convert(config: ModelConfig, weights: Weights, tokenizer: Tokenizer, target: Path, quantization: str) -> None:
+def _convert(config: ModelConfig, weights: Weights, tokenizer: Any, target: Path, quantization: str) -> None:
     reference = task_named(config.task).conversion
     if reference is None:
         raise ConfigError(f"A {task_named(config.task).title} cannot be exported to CTranslate2.")
@@ -119,12 +119,12 @@ def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, name: str) -> 
 
 
 def longest_text(config: ModelConfig) -> int:
-    """The most tokens the exported model can read or write, `</s>` not counted."""
+    """The most tokens of a text of the exported model, `</s>` not counted."""
     return (config.max_length if config.positions == "learned" else POSITIONS) - 1
 
 
 def _positions(config: ModelConfig, weights: Weights) -> npt.NDArray[np.float32]:
-    """Our own table: CTranslate2's sinusoids are not the paper's."""
+    """The table of positions: CTranslate2's own sinusoids are not the paper's."""
     if config.positions == "learned":
         return weights["embed.positions.weight"]
     position = np.arange(POSITIONS, dtype=np.float64)[:, None]

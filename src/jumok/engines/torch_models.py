@@ -1,11 +1,11 @@
-"""What all engines that run a model in PyTorch need: to build it from a bundle, and to use it without a trace.
+"""What all PyTorch engines share: building a model from a bundle, evaluation mode, padding, log-probabilities.
 
 Shape letters: B rows, T tokens, N positions, D d_model, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,51 +14,51 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from jumok.bundle import CONFIG, WEIGHTS, Bundle
+from jumok.engines.batching import TokenIds
 from jumok.errors import BundleError, ConfigError
 from jumok.model.config import ModelConfig, config_from_dict
 from jumok.tokenizer import BOS, PAD, UNK
 
-NEVER_WRITTEN = [PAD, UNK, BOS]  # bytes spell whatever has no piece
+NEVER_WRITTEN = [PAD, UNK, BOS]  # byte tokens spell every character that has no token of its own
 LOGIT_ROWS = 512  # positions whose V logits exist at the same time
 
-Ids = Sequence[Sequence[int]]
 Model = TypeVar("Model", bound=nn.Module)
 
 
 def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
-    """The model of a bundle, ready to be used and not to be trained."""
+    """The model of a bundle in evaluation mode, without gradients."""
     weights = bundle.weights()
     try:
         config = config_from_dict(bundle.config)
-        with torch.device("meta"):  # shapes without memory: a config can ask for more than there is
+        with torch.device("meta"):  # shapes without memory: a hostile config may ask for more than there is
             outline = kind(config)
     except ConfigError as error:
         raise BundleError(f"{bundle.path / CONFIG}: {error}") from error
     _check_weights({name: tuple(array.shape) for name, array in weights.items()}, outline, bundle)
-    with torch.random.fork_rng(devices=[]):  # new weights are drawn at random; nobody else shall notice
+    with torch.random.fork_rng(devices=[]):  # initial weights are random; the global generator is restored
         model = kind(config)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     return model.eval().requires_grad_(False)
 
 
 @contextmanager
-def undisturbed(model: Any, longest: int) -> Iterator[None]:
-    """Evaluation and no gradients, for at most `longest` tokens beside `<s>` or `</s>`; then the model is as it was."""
+def evaluating(model: Any, longest: int) -> Iterator[None]:
+    """Evaluation and inference mode for texts of `longest` tokens and `<s>` or `</s>`; restores training mode."""
     with torch.no_grad():
-        # The table of positions grows here, if it must: what is made inside inference mode can never be trained.
+        # The table of positions grows here, if it must: tensors made in inference mode could not be trained with later.
         model.embed.positions(torch.zeros(1, 1, model.config.d_model, device=device_of(model)), longest)
-    learning = [module for module in model.modules() if module.training]
+    training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         with torch.inference_mode():
             yield
     finally:
-        for module in learning:
+        for module in training:
             module.training = True
 
 
-def padded(rows: Ids, device: torch.device | str = "cpu") -> Tensor:
-    """Rows of ids [B, T], the shorter ones filled up."""
+def padded(rows: TokenIds, device: torch.device | str = "cpu") -> Tensor:
+    """Rows of ids as one tensor [B, T], shorter rows padded."""
     tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
     return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
 
@@ -73,24 +73,24 @@ def log_probs_of(model: Any, states: Tensor, wanted: Tensor) -> Tensor:
 
 
 def next_log_probs(model: Any, states: Tensor) -> Tensor:
-    """The log-probability [N, V] of every token behind the states [N, D]; what is never written has none."""
+    """The log-probabilities [N, V] of the token after the states [N, D]; -inf for tokens that no text contains."""
     logits = model.logits(states).float()
     logits[:, NEVER_WRITTEN] = -torch.inf
     return torch.log_softmax(logits, 1)
 
 
 def device_of(model: Any) -> torch.device:
-    """Where a model's weights are."""
+    """The device of a model's weights."""
     device: torch.device = model.embed.tokens.weight.device
     return device
 
 
 def _check_weights(found: Mapping[str, tuple[int, ...]], model: nn.Module, bundle: Bundle) -> None:
-    """The tensors must be those of the config, all of them and no others."""
+    """Raise unless the tensors are exactly those that the config describes."""
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     problems = [
         *(f"{name} is missing" for name in wanted if name not in found),
-        *(f"{name} is not a part of it" for name in found if name not in wanted),
+        *(f"{name} is unexpected" for name in found if name not in wanted),
         *(
             f"{name} is {list(found[name])} instead of {list(shape)}"
             for name, shape in wanted.items()

@@ -1,1 +1,1 @@
-"""How good outputs are, by the field's measures."""
+"""Metrics of model outputs, a file a task."""

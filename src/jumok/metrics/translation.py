@@ -1,4 +1,4 @@
-"""How good translations are: BLEU and chrF by sacreBLEU, exact matches, and the perplexity of given pairs."""
+"""Metrics of translations: BLEU and chrF by sacreBLEU, exact matches, and the perplexity of given pairs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _KANA = re.compile("[\u3040-\u30ff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
-    """BLEU and chrF of a corpus, 0 to 100. A signature says exactly what was computed; scores compare only with it."""
+class CorpusScores:
+    """BLEU and chrF of a corpus, 0 to 100. Scores are comparable only if their sacreBLEU signatures are equal."""
 
     bleu: float
     chrf: float
@@ -26,7 +26,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """How probable a model finds a target as the translation of its source."""
+    """The log-probability of a target, given its source."""
 
     log_prob: float
     tokens: int  # with </s>
@@ -38,11 +38,11 @@ class PairScore:
 
     @property
     def perplexity(self) -> float:
-        """Among how many equally likely tokens the model was in doubt, in the mean."""
+        """exp of the mean negative log-probability of a token."""
         return math.exp(-self.per_token) if self.per_token > -700 else math.inf
 
 
-def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str | None = None) -> Scores:
+def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str | None = None) -> CorpusScores:
     """BLEU and chrF of all sentences together, one reference each.
 
     `tokenize` is a tokenisation of sacreBLEU; None chooses by the script of the references, see `choose_tokenization`.
@@ -56,7 +56,7 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
         bleu, chrf = metrics.BLEU(tokenize=tokenize, force=True), metrics.CHRF()
     except (RuntimeError, ImportError, OSError) as error:  # it needs another package, or a file from the Internet
         raise ConfigError(f'The tokenisation "{tokenize}" cannot be used: {" ".join(str(error).split())}') from error
-    return Scores(
+    return CorpusScores(
         bleu.corpus_score(hypotheses, [references]).score,
         chrf.corpus_score(hypotheses, [references]).score,
         str(bleu.get_signature()),
@@ -65,7 +65,7 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
 
 
 def choose_tokenization(references: Sequence[str]) -> str:
-    """`zh` for Chinese, `char` for Japanese and Korean, whose words BLEU would not find, `13a` for everything else."""
+    """sacreBLEU's tokenisation: `zh` for Chinese, `char` for Japanese and Korean, `13a` for everything else."""
     script = majority_script(references)
     if script == "Hangul":
         return "char"
@@ -76,7 +76,7 @@ def choose_tokenization(references: Sequence[str]) -> str:
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """The share of sentences, 0 to 1, that equal their reference but for white space around them."""
+    """The share of sentences, 0 to 1, that equal their reference except for surrounding white space."""
     _require_pairs(hypotheses, references)
     equal = sum(one.strip() == other.strip() for one, other in zip(hypotheses, references, strict=True))
     return equal / len(references)
@@ -88,7 +88,7 @@ def pair_scores(log_probs: Sequence[Sequence[float]]) -> list[PairScore]:
 
 
 def total_score(scores: Sequence[PairScore]) -> PairScore:
-    """All pairs as one long target: its perplexity is the perplexity of the corpus."""
+    """The score of all pairs together: its perplexity is that of the corpus."""
     if not scores:
         raise InputError("There are no pairs to score: the files are empty.")
     return PairScore(math.fsum(score.log_prob for score in scores), sum(score.tokens for score in scores))
@@ -97,7 +97,7 @@ def total_score(scores: Sequence[PairScore]) -> PairScore:
 def _require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise InputError(
-            f"There are {len(hypotheses)} translations and {len(references)} references; line must stand by line."
+            f"There are {len(hypotheses)} translations and {len(references)} references; there must be one for each."
         )
     if not references:
         raise InputError("There is nothing to evaluate: the files are empty.")

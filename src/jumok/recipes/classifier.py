@@ -16,7 +16,7 @@ from jumok.data.epochs import LabelledEpochs
 from jumok.data.examples import Example
 from jumok.data.kinds import TEXTS_WITH_LABELS
 from jumok.engines.classifier.torch import class_scores
-from jumok.metrics.classification import Answers, classification_scores, fit_share, fit_temperature
+from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
@@ -147,7 +147,7 @@ class ClassifierTask(CorpusTask):
         weights = (counts.sum() / counts).sqrt()
         return weights * counts.sum() / (weights * counts).sum()  # their mean over the texts is 1
 
-    def answers(self, examples: Sequence[Example]) -> Answers:
+    def answers(self, examples: Sequence[Example]) -> Labels:
         """The numbers of their classes [B]."""
         numbers = {name: number for number, name in enumerate(self.corpus.classes)}
         return np.array([numbers[example.label] for example in examples])

@@ -13,8 +13,8 @@ from torch import Tensor
 from jumok.data.batch import TextBatch
 from jumok.data.epochs import TextEpochs
 from jumok.data.kinds import PASSAGES
-from jumok.engines.language_model.text import GenerationOptions
 from jumok.engines.language_model.torch import generate_ids, token_log_probs
+from jumok.engines.options import GenerationOptions
 from jumok.model.config import ModelConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.language_model import LanguageModel

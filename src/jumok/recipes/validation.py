@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jumok.engines.engine import SearchOptions
-from jumok.engines.translator.torch import TorchEngine
+from jumok.engines.options import SearchOptions
+from jumok.engines.translator.torch import TorchTranslator
 from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
 from jumok.tokenizer import Tokenizer
@@ -19,7 +19,7 @@ def translate_and_score(model: Translator, tokenizer: Tokenizer, pairs: Sequence
     """Loss, BLEU and chrF on held-out sentences, really translated, and a few of them to look at."""
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     # By the engine itself: a model that has just begun loops, and what a user would be spared is to be seen here.
-    engine, encoded = TorchEngine(model), tokenizer.encode(sources)
+    engine, encoded = TorchTranslator(model), tokenizer.encode(sources)
     hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
     outputs = tokenizer.decode([best[0].ids for best in hypotheses])
     scores = corpus_scores(outputs, references)

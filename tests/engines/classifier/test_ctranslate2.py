@@ -13,7 +13,7 @@ from jumok.engines.certificate import ParityError, compare_scores, require_parit
 from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.engines.conversion import DIRECTORY
-from jumok.engines.loading import load, load_classifier, load_encoder
+from jumok.engines.loading import load, load_sentence_encoder
 from jumok.errors import BundleError
 from jumok.model.classifier import Classifier
 from jumok.model.config import config_from_dict
@@ -74,7 +74,7 @@ def test_every_variant_of_the_model_is_exported_exactly(
     path = save_model(tmp_path, tokenizer, **variant)
     _, certificate = export_ctranslate2(path, probe=PROBE)
     assert certificate["equal"] + certificate["ties"] == certificate["sources"] > len(TEXTS)
-    ours, theirs = (load_classifier(path, engine) for engine in ("torch", "ctranslate2"))
+    ours, theirs = (load(path, engine, task="classifier") for engine in ("torch", "ctranslate2"))
     np.testing.assert_allclose(theirs.scores(TEXTS), ours.scores(TEXTS), atol=1e-4)
     encoded = tokenizer.encode(TEXTS)
     np.testing.assert_allclose(theirs.engine.vectors(encoded), ours.engine.vectors(encoded), atol=1e-5)
@@ -82,7 +82,7 @@ def test_every_variant_of_the_model_is_exported_exactly(
 
 
 def test_answers_do_not_depend_on_the_neighbours_and_none_is_an_answer(model: Path) -> None:
-    classifier = load_classifier(model, "ctranslate2")
+    classifier = load(model, "ctranslate2", task="classifier")
     alone = np.concatenate([classifier.scores([text]) for text in TEXTS])
     np.testing.assert_allclose(classifier.scores(TEXTS * 40), np.tile(alone, (40, 1)), atol=1e-5)
     assert classifier.scores([]).shape == (0, 3)
@@ -92,7 +92,7 @@ def test_answers_do_not_depend_on_the_neighbours_and_none_is_an_answer(model: Pa
 def test_what_ctranslate2_cannot_do_is_done_by_pytorch(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = save_model(tmp_path, tokenizer, norm="pre", positions="sinusoidal")
     export_ctranslate2(path)
-    ours, theirs = (load_classifier(path, engine) for engine in ("torch", "ctranslate2"))
+    ours, theirs = (load(path, engine, task="classifier") for engine in ("torch", "ctranslate2"))
     texts = ["x", "cat " * 2500]  # more positions than were exported
     np.testing.assert_array_equal(ours.scores(texts), theirs.scores(texts))
     assert ours.explain(TEXTS[0]) == theirs.explain(TEXTS[0])
@@ -113,26 +113,26 @@ def test_int8_may_hardly_answer_otherwise(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = save_model(tmp_path, tokenizer, **VARIANTS[0])
-    monkeypatch.setattr("jumok.recipes.export.MOST_OTHER_ANSWERS", -1.0)
-    with pytest.raises(ParityError, match="Rounded to int8 the model answers otherwise"):
+    monkeypatch.setattr("jumok.recipes.certifying.classifier.MOST_DIFFERENT", -1.0)
+    with pytest.raises(ParityError, match=r"Rounded to int8 the model gives .* another class"):
         export_ctranslate2(path, quantization="int8", probe=PROBE)
     assert not (path / DIRECTORY).exists()
-    monkeypatch.setattr("jumok.recipes.export.MOST_OTHER_ANSWERS", 1.0)
+    monkeypatch.setattr("jumok.recipes.certifying.classifier.MOST_DIFFERENT", 1.0)
     _, certificate = export_ctranslate2(path, quantization="int8", probe=PROBE)
     assert certificate["largest_score_difference"] > 1e-3  # it was rounded
-    assert len(load_classifier(path, "ctranslate2").classify(TEXTS)) == len(TEXTS)
+    assert len(load(path, "ctranslate2", task="classifier").classify(TEXTS)) == len(TEXTS)
 
 
 def test_auto_takes_the_export(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = save_model(tmp_path, tokenizer, **VARIANTS[0])
     assert isinstance(load(path).engine, TorchClassifier)
     with pytest.raises(BundleError, match="is not exported to CTranslate2"):
-        load_classifier(path, "ctranslate2")
-    before = load_encoder(path)(TEXTS)
+        load(path, "ctranslate2", task="classifier")
+    before = load_sentence_encoder(path).vectors(TEXTS)
     export_ctranslate2(path)
     assert isinstance(load(path).engine, Ctranslate2Classifier)
     assert isinstance(load(path, "torch").engine, TorchClassifier)
-    np.testing.assert_allclose(load_encoder(path)(TEXTS), before, atol=1e-5)
+    np.testing.assert_allclose(load_sentence_encoder(path).vectors(TEXTS), before, atol=1e-5)
     assert load_bundle(path).card == {**CARD, "encoder": "tokenizer"}
 
 

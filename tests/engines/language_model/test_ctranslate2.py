@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from torchless import run_without_torch
 
 from jumok.bundle import load_bundle, save_bundle
-from jumok.engines.certificate import ParityError, compare, continuations
-from jumok.engines.conversion import CERTIFICATE, DIRECTORY
+from jumok.engines.certificate import ParityError, compare
 from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
-from jumok.engines.language_model.text import GenerationOptions
 from jumok.engines.language_model.torch import TorchLanguageModel
-from jumok.engines.loading import load, load_generator
+from jumok.engines.loading import load
+from jumok.engines.opening import CERTIFICATE, DIRECTORY
+from jumok.engines.options import GenerationOptions
 from jumok.errors import BundleError
 from jumok.model.config import config_from_dict
 from jumok.model.language_model import LanguageModel
+from jumok.recipes.certifying.language_model import continuing
 from jumok.recipes.export import export_ctranslate2
 from jumok.tokenizer import Tokenizer
 
@@ -82,7 +83,7 @@ def test_every_variant_of_the_model_is_exported_exactly(
 @given(st.data())
 def test_any_prompt_is_continued_alike(engines: Engines, tokenizer: Tokenizer, data: st.DataObject) -> None:
     prompt = data.draw(st.lists(st.integers(4, tokenizer.size - 1), max_size=30))
-    assert compare(*(continuations(engine, 12) for engine in engines), [prompt]).example is None
+    assert compare(*(continuing(engine, 12) for engine in engines), [prompt]).example is None
 
 
 @pytest.mark.parametrize("no_repeat_ngram", [1, 2, 3])
@@ -150,21 +151,21 @@ def test_what_the_listener_raises_comes_out(engines: Engines) -> None:
 
 def test_int8_is_certified_by_bits(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save_model(tmp_path, tokenizer, norm="pre")
-    monkeypatch.setattr("jumok.recipes.export.MOST_BITS_LOST", -50.0)
+    monkeypatch.setattr("jumok.recipes.certifying.language_model.MOST_BITS_LOST", -50.0)
     with pytest.raises(ParityError, match="bits a token instead of"):
         export_ctranslate2(path, quantization="int8", probe=PROBE)
     assert not (path / DIRECTORY).exists()
-    monkeypatch.setattr("jumok.recipes.export.MOST_BITS_LOST", 50.0)
+    monkeypatch.setattr("jumok.recipes.certifying.language_model.MOST_BITS_LOST", 50.0)
     _, certificate = export_ctranslate2(path, quantization="int8", probe=PROBE)
     assert certificate["bits_per_token_exported"] != certificate["bits_per_token"]
-    assert load_generator(path, "ctranslate2").generate("The", max_tokens=5)
+    assert load(path, "ctranslate2", task="language_model").generate("The", max_tokens=5)
 
 
 def test_auto_takes_the_export(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = save_model(tmp_path, tokenizer, norm="pre")
     assert isinstance(load(path).engine, TorchLanguageModel)
     with pytest.raises(BundleError, match="is not exported to CTranslate2"):
-        load_generator(path, "ctranslate2")
+        load(path, "ctranslate2", task="language_model")
     directory, _ = export_ctranslate2(path)
     generator = load(path)
     assert isinstance(generator.engine, Ctranslate2LanguageModel)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jumok.engines.engine import DecodingOptions
+from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
 from jumok.engines.translator.text import TextTranslator
 

@@ -12,19 +12,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumok.bundle import load_bundle, save_bundle
+from jumok.bundle import load_bundle, save_bundle, successor
 from jumok.data.corpus import prepare_corpus
 from jumok.data.kinds import PAIRS
-from jumok.engines.certificate import Certificate, ParityError, compare, made_up_sources, require_parity, translations
-from jumok.engines.conversion import CERTIFICATE, DIRECTORY, SHORTLIST, export
-from jumok.engines.engine import Sampling, SearchOptions
-from jumok.engines.loading import load_translator
-from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Engine, exported_model, fast_patience
-from jumok.engines.translator.torch import TorchEngine
+from jumok.engines.certificate import Certificate, ParityError, compare, random_sources, require_parity
+from jumok.engines.conversion import SHORTLIST, export
+from jumok.engines.loading import load
+from jumok.engines.opening import CERTIFICATE, DIRECTORY, exported_model
+from jumok.engines.options import Sampling, SearchOptions
+from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator, fast_patience
+from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import BundleError, ConfigError
 from jumok.model.config import config_from_dict
 from jumok.model.translator import Translator
-from jumok.recipes.export import MOST_BLEU_LOST_BY_SHORTLIST, export_ctranslate2
+from jumok.recipes.certifying.translator import MOST_BLEU_LOST_BY_SHORTLIST, translating
+from jumok.recipes.export import export_ctranslate2
 from jumok.tokenizer import Tokenizer
 
 FROZEN = Path(__file__).parents[2] / "frozen" / "format-1"
@@ -67,12 +69,14 @@ def test_every_variant_of_the_model_is_exported_exactly(
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> tuple[TorchEngine, Ctranslate2Engine]:
+def engines(
+    tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer
+) -> tuple[TorchTranslator, Ctranslate2Translator]:
     path = tmp_path_factory.mktemp("exported") / "model"
     shutil.copytree(FROZEN / "model", path)
     directory, _ = export_ctranslate2(path)
-    original = TorchEngine.from_bundle(load_bundle(path))
-    return original, Ctranslate2Engine(directory, tokenizer, lambda: original)
+    original = TorchTranslator.from_bundle(load_bundle(path))
+    return original, Ctranslate2Translator(directory, tokenizer, lambda: original)
 
 
 def sources_of(tokenizer: Tokenizer) -> list[list[int]]:
@@ -81,7 +85,9 @@ def sources_of(tokenizer: Tokenizer) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
-def test_beams_find_the_same(engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer, beam: int) -> None:
+def test_beams_find_the_same(
+    engines: tuple[TorchTranslator, Ctranslate2Translator], tokenizer: Tokenizer, beam: int
+) -> None:
     options = SearchOptions(beam=beam, n_best=beam)
     for ours, theirs in zip(*(engine.generate(sources_of(tokenizer), options) for engine in engines), strict=True):
         assert ours[0].ids == theirs[0].ids
@@ -94,13 +100,15 @@ def test_beams_find_the_same(engines: tuple[TorchEngine, Ctranslate2Engine], tok
 @settings(max_examples=15)
 @given(st.data())
 def test_any_source_gives_the_same_greedy_output(
-    engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer, data: st.DataObject
+    engines: tuple[TorchTranslator, Ctranslate2Translator], tokenizer: Tokenizer, data: st.DataObject
 ) -> None:
     source = data.draw(st.lists(st.integers(4, tokenizer.size - 1), min_size=1, max_size=30))
-    assert compare(*map(translations, engines), [source]).example is None
+    assert compare(*map(translating, engines), [source]).example is None
 
 
-def test_prefixes_and_forbidden_repeats(engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer) -> None:
+def test_prefixes_and_forbidden_repeats(
+    engines: tuple[TorchTranslator, Ctranslate2Translator], tokenizer: Tokenizer
+) -> None:
     sources = sources_of(tokenizer)[:3]
     [prefix] = tokenizer.encode(["작은"])
     options = SearchOptions(beam=3, no_repeat_ngram=2)
@@ -112,10 +120,10 @@ def test_prefixes_and_forbidden_repeats(engines: tuple[TorchEngine, Ctranslate2E
 
 
 def test_output_does_not_depend_on_the_batch(
-    engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer
+    engines: tuple[TorchTranslator, Ctranslate2Translator], tokenizer: Tokenizer
 ) -> None:
     _, exported = engines
-    sources = [*sources_of(tokenizer), *made_up_sources(tokenizer)[:6]]
+    sources = [*sources_of(tokenizer), *random_sources(tokenizer)[:6]]
     assert max(map(len, exported._batches([len(source) for source in sources], SearchOptions(beam=2)))) > 2
     together = exported.generate(sources, SearchOptions(beam=2))
     alone = [exported.generate([source], SearchOptions(beam=2))[0] for source in sources]
@@ -123,7 +131,7 @@ def test_output_does_not_depend_on_the_batch(
 
 
 def test_what_ctranslate2_cannot_do_is_done_by_pytorch(
-    engines: tuple[TorchEngine, Ctranslate2Engine], tokenizer: Tokenizer
+    engines: tuple[TorchTranslator, Ctranslate2Translator], tokenizer: Tokenizer
 ) -> None:
     original, exported = engines
     sources = sources_of(tokenizer)[:2]
@@ -139,15 +147,17 @@ def test_int8_is_certified_by_bleu(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     shutil.copytree(FROZEN / "model", tmp_path / "model")
     lines = [(FROZEN / name).read_text(encoding="utf-8").splitlines() for name in ("sources.txt", "translations.txt")]
     probe = [pair for pair in zip(*lines, strict=True) if all(pair)]
-    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST", -100.0)  # what int8 costs depends on the processor
+    monkeypatch.setattr(
+        "jumok.recipes.certifying.translator.MOST_BLEU_LOST", -100.0
+    )  # what int8 costs depends on the processor
     with pytest.raises(ParityError, match="is lost"):
         export_ctranslate2(tmp_path / "model", quantization="int8", probe=probe)
     assert not (tmp_path / "model" / DIRECTORY).exists()
-    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST", 50.0)
+    monkeypatch.setattr("jumok.recipes.certifying.translator.MOST_BLEU_LOST", 50.0)
     directory, certificate = export_ctranslate2(tmp_path / "model", quantization="int8", probe=probe)
     assert certificate["bleu_exported"] > 50
-    assert load_translator(tmp_path / "model", "ctranslate2").translate(probe[0][0])
-    exact, _ = export_ctranslate2(save_model(tmp_path / "exact", load_translator(tmp_path / "model").tokenizer))
+    assert load(tmp_path / "model", "ctranslate2", task="translator").translate(probe[0][0])
+    exact, _ = export_ctranslate2(save_model(tmp_path / "exact", load(tmp_path / "model", task="translator").tokenizer))
     assert (directory / "model.bin").stat().st_size < (exact / "model.bin").stat().st_size
 
 
@@ -157,25 +167,25 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     probe = [pair for pair in zip(*(file.read_text("utf-8").splitlines() for file in files), strict=True) if all(pair)]
     tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
     train = prepare_corpus(PAIRS, tmp_path / "store", files, encoder=tokenizer).train
-    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0)])
+    monkeypatch.setattr("jumok.recipes.certifying.translator.SHORTLISTS", [(0, 0, 1.0)])
     directory, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["shortlist"] is None
     assert certificate["bleu_fast"] < certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
     assert not (directory / SHORTLIST).exists()
     with pytest.raises(BundleError, match="no shortlist"):
-        load_translator(tmp_path / "model", "ctranslate2", fast=True)
-    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(0, 0, 1.0), (50, 300, 1.5)])
+        load(tmp_path / "model", "ctranslate2", task="translator", fast=True)
+    monkeypatch.setattr("jumok.recipes.certifying.translator.SHORTLISTS", [(0, 0, 1.0), (50, 300, 1.5)])
     _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["shortlist"] == {"candidates": 50, "frequent": 300, "patience": 1.5}
     assert fast_patience(directory) == 1.5
-    assert load_translator(tmp_path / "model", "ctranslate2", fast=True).engine._fast == 1.5
+    assert load(tmp_path / "model", "ctranslate2", task="translator", fast=True).engine._fast == 1.5
     (directory / CERTIFICATE).write_text('{"weights": "of an export that had no such choice"}', encoding="utf-8")
     assert fast_patience(directory) == PATIENCE
     _, certificate = export_ctranslate2(tmp_path / "model", train=train)
     assert "shortlist" not in certificate  # nothing to certify it with
     _, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
     assert certificate["bleu_fast"] >= certificate["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST
-    assert load_translator(tmp_path / "model", "ctranslate2", fast=True).translate(probe[0][0])
+    assert load(tmp_path / "model", "ctranslate2", task="translator", fast=True).translate(probe[0][0])
     nonsense = [(source, "무엇도 아닌 것") for source, _ in probe]
     _, certificate = export_ctranslate2(tmp_path / "model", probe=nonsense, train=train)
     assert "shortlist" not in certificate  # a model that cannot translate yet has no use for one
@@ -188,10 +198,12 @@ def test_a_prefix_is_kept_with_a_shortlist(tmp_path: Path, monkeypatch: pytest.M
     tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
     train = prepare_corpus(PAIRS, tmp_path / "store", files, encoder=tokenizer).train
     probe = [pair for pair in zip(sources, translations, strict=True) if all(pair)]
-    monkeypatch.setattr("jumok.recipes.export.SHORTLISTS", [(1, 5, 1.0)])  # as short as those of a large vocabulary
-    monkeypatch.setattr("jumok.recipes.export.MOST_BLEU_LOST_BY_SHORTLIST", 100.0)
+    monkeypatch.setattr(
+        "jumok.recipes.certifying.translator.SHORTLISTS", [(1, 5, 1.0)]
+    )  # as short as those of a large vocabulary
+    monkeypatch.setattr("jumok.recipes.certifying.translator.MOST_BLEU_LOST_BY_SHORTLIST", 100.0)
     export_ctranslate2(tmp_path / "model", probe=probe, train=train)
-    fast = load_translator(tmp_path / "model", fast=True)
+    fast = load(tmp_path / "model", task="translator", fast=True)
     prefix = "우와! 쀍쀍 zebra"
     for number, (source, _) in enumerate(probe):  # of batches before, other shortlists
         fast.translate([source for source, _ in probe[: number + 1]])
@@ -205,6 +217,37 @@ def test_int8_is_not_exported_without_examples(tmp_path: Path) -> None:
     assert not (tmp_path / "model" / DIRECTORY).exists()
 
 
+def test_an_export_stays_until_the_next_one_is_there(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer)
+    first, _ = export_ctranslate2(path)
+    inode = first.stat().st_ino
+
+    def fail(_: Path) -> dict[str, Any]:
+        assert exported_model(load_bundle(path)) == first
+        raise ParityError("differs")
+
+    with pytest.raises(ParityError):
+        export(load_bundle(path), "float32", fail)
+    assert exported_model(load_bundle(path)) == first
+    assert first.stat().st_ino == inode
+    events: list[dict[str, str]] = []
+    assert export_ctranslate2(path, on_event=events.append)[0] == first
+    assert first.stat().st_ino != inode
+    assert [event["event"] for event in events] == ["exporting", "certifying"]
+    assert sorted(entry.name for entry in path.iterdir() if entry.is_dir()) == [DIRECTORY]
+
+
+def test_a_crash_while_an_export_is_replaced_leaves_one(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer)
+    first, _ = export_ctranslate2(path)
+    first.rename(successor(first))  # between the two renames nothing has the name of the export
+    assert exported_model(load_bundle(path)) == successor(first)
+    assert load(path, "ctranslate2").translate("cat") == load(path, "torch").translate("cat")
+    assert export_ctranslate2(path)[0] == first
+    assert exported_model(load_bundle(path)) == first
+    assert not successor(first).exists()
+
+
 def test_a_model_that_was_replaced_meanwhile_is_not_exported(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = save_model(tmp_path, tokenizer)
     old = load_bundle(path)
@@ -214,7 +257,7 @@ def test_a_model_that_was_replaced_meanwhile_is_not_exported(tmp_path: Path, tok
         save_bundle(path, config=old.config, weights=weights, encoder=("tokenizer", old.encoder_bytes), card={})
         return {}
 
-    with pytest.raises(BundleError, match="was replaced meanwhile"):
+    with pytest.raises(BundleError, match="was replaced during the export"):
         export(old, "float32", replace)
     assert exported_model(load_bundle(path)) is None
 
@@ -237,7 +280,7 @@ def test_a_model_that_translates_otherwise_is_not_exported(tmp_path: Path) -> No
 def test_a_text_longer_than_the_learned_positions_is_split(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = save_model(tmp_path, tokenizer, norm="pre", positions="learned", max_length=40)
     export_ctranslate2(path)
-    translator = load_translator(path, "ctranslate2")
+    translator = load(path, "ctranslate2", task="translator")
     assert translator.engine.longest == 39
     assert translator.translate("The small cat sees the dog. " * 40, beam=1)
 
@@ -249,17 +292,17 @@ def test_models_that_cannot_be_exported_say_why(tmp_path: Path, tokenizer: Token
 
 def test_auto_takes_the_export_and_forgets_it_when_the_weights_change(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = save_model(tmp_path, tokenizer, norm="pre")
-    assert isinstance(load_translator(path).engine, TorchEngine)
+    assert isinstance(load(path, task="translator").engine, TorchTranslator)
     with pytest.raises(BundleError, match="is not exported to CTranslate2"):
-        load_translator(path, "ctranslate2")
+        load(path, "ctranslate2", task="translator")
     directory, _ = export_ctranslate2(path)
-    assert isinstance(load_translator(path).engine, Ctranslate2Engine)
-    assert isinstance(load_translator(path, "torch").engine, TorchEngine)
+    assert isinstance(load(path, task="translator").engine, Ctranslate2Translator)
+    assert isinstance(load(path, "torch", task="translator").engine, TorchTranslator)
     kept = shutil.copytree(directory, tmp_path / "kept")
     save_model(tmp_path, tokenizer, norm="post")
     shutil.copytree(kept, directory)
     assert exported_model(load_bundle(path)) is None
-    assert isinstance(load_translator(path).engine, TorchEngine)
+    assert isinstance(load(path, task="translator").engine, TorchTranslator)
 
 
 def test_a_damaged_export_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -269,7 +312,7 @@ def test_a_damaged_export_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> No
     content[len(content) // 2] ^= 1
     (directory / "model.bin").write_bytes(content)
     with pytest.raises(BundleError, match=r"model\.bin: is damaged.*jumok export"):
-        load_translator(path)
+        load(path, task="translator")
 
 
 def test_translating_with_it_imports_no_torch(tmp_path: Path) -> None:
@@ -297,8 +340,8 @@ def test_translating_with_it_imports_no_torch(tmp_path: Path) -> None:
 def test_pairs_beyond_the_exported_positions_are_scored_too(tokenizer: Tokenizer, tmp_path: Path) -> None:
     shutil.copytree(FROZEN / "model", tmp_path / "model")
     directory, _ = export_ctranslate2(tmp_path / "model")
-    original = TorchEngine.from_bundle(load_bundle(tmp_path / "model"))
-    exported = Ctranslate2Engine(directory, tokenizer, lambda: original)
+    original = TorchTranslator.from_bundle(load_bundle(tmp_path / "model"))
+    exported = Ctranslate2Translator(directory, tokenizer, lambda: original)
     long = [5] * 2100
     ours, theirs = (engine.score([[5], long, [6]], [[5], long, [6]]) for engine in (exported, original))
     assert ours[1] == theirs[1]

@@ -10,8 +10,8 @@ import torch
 from small_translator import small_config, translation_loss
 
 from jumok.bundle import load_bundle, save_bundle
-from jumok.engines.engine import Sampling, SearchOptions
-from jumok.engines.translator.torch import TorchEngine
+from jumok.engines.options import Sampling, SearchOptions
+from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import BundleError, ConfigError, InputError, ShapeError
 from jumok.model.translator import Translator
 from jumok.search.hypothesis import Hypothesis
@@ -21,19 +21,19 @@ TOLERANCE = 1e-4  # float32 sums, in an order that depends on the batch
 
 
 @pytest.fixture
-def engine(trained: Translator) -> TorchEngine:
-    return TorchEngine(trained)
+def engine(trained: Translator) -> TorchTranslator:
+    return TorchTranslator(trained)
 
 
 @pytest.fixture
-def untrained() -> TorchEngine:
+def untrained() -> TorchTranslator:
     """Its outputs are long nonsense. Sharper than new weights are, so that rounding decides nothing."""
     with torch.random.fork_rng():
         torch.manual_seed(4)
         model = Translator(small_config(300)).eval()
     with torch.no_grad():
         model.embed.tokens.weight.mul_(2)
-    return TorchEngine(model)
+    return TorchTranslator(model)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ ALL_WAYS = [
 
 @pytest.mark.parametrize("beam", [1, 5])
 def test_translates_what_it_has_learned(
-    engine: TorchEngine, sources: list[list[int]], targets: list[list[int]], beam: int
+    engine: TorchTranslator, sources: list[list[int]], targets: list[list[int]], beam: int
 ) -> None:
     found = engine.generate(sources, SearchOptions(beam=beam))
     assert [hypotheses[0].ids for hypotheses in found] == targets
@@ -69,7 +69,7 @@ def test_translates_what_it_has_learned(
 @pytest.mark.parametrize("options", ALL_WAYS, ids=["greedy", "beam", "sampling"])
 @pytest.mark.parametrize("model", ["trained", "untrained"])
 def test_outputs_do_not_depend_on_the_batch(
-    model: str, options: SearchOptions, engine: TorchEngine, untrained: TorchEngine, sources: list[list[int]]
+    model: str, options: SearchOptions, engine: TorchTranslator, untrained: TorchTranslator, sources: list[list[int]]
 ) -> None:
     used = {"trained": engine, "untrained": untrained}[model]
     some = sources[:8]
@@ -81,7 +81,7 @@ def test_outputs_do_not_depend_on_the_batch(
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=TOLERANCE)
 
 
-def test_greedy_search_is_the_plain_loop(untrained: TorchEngine) -> None:
+def test_greedy_search_is_the_plain_loop(untrained: TorchTranslator) -> None:
     """Against the model itself, without a cache: the most probable token, again and again."""
     source = [270, 271, 290]
     [[found]] = untrained.generate([source], SearchOptions(beam=1, max_ratio=0))
@@ -97,7 +97,7 @@ def test_greedy_search_is_the_plain_loop(untrained: TorchEngine) -> None:
     assert not found.finished or ids[-1] == EOS
 
 
-def test_scores_are_those_of_the_search(engine: TorchEngine, sources: list[list[int]]) -> None:
+def test_scores_are_those_of_the_search(engine: TorchTranslator, sources: list[list[int]]) -> None:
     found = [best for best, *_ in engine.generate(sources, SearchOptions())]
     scored = engine.score(sources, [hypothesis.ids for hypothesis in found])
     for hypothesis, log_probs in zip(found, scored, strict=True):
@@ -105,7 +105,7 @@ def test_scores_are_those_of_the_search(engine: TorchEngine, sources: list[list[
 
 
 def test_scores_prefer_what_was_learned(
-    engine: TorchEngine, sources: list[list[int]], targets: list[list[int]]
+    engine: TorchTranslator, sources: list[list[int]], targets: list[list[int]]
 ) -> None:
     right, wrong = engine.score(sources, targets), engine.score(sources, sources)
     assert all(sum(good) > sum(bad) + 5 for good, bad in zip(right, wrong, strict=True))
@@ -113,7 +113,7 @@ def test_scores_prefer_what_was_learned(
 
 
 def test_alignments_sum_to_one_and_do_not_depend_on_the_batch(
-    engine: TorchEngine, sources: list[list[int]], targets: list[list[int]]
+    engine: TorchTranslator, sources: list[list[int]], targets: list[list[int]]
 ) -> None:
     together = engine.align(sources, targets)
     for source, target, matrix in zip(sources, targets, together, strict=True):
@@ -122,7 +122,7 @@ def test_alignments_sum_to_one_and_do_not_depend_on_the_batch(
         np.testing.assert_allclose(matrix, engine.align([source], [target])[0], atol=1e-5)
 
 
-def test_alignments_are_the_attention_of_the_last_layer_but_one(engine: TorchEngine) -> None:
+def test_alignments_are_the_attention_of_the_last_layer_but_one(engine: TorchTranslator) -> None:
     """The model reads its source through those weights: recomputed from them, the layer gives what it gave."""
     layer: Any = engine.model.decoder.layers[0]
     attend, seen = layer.cross_attention.attend, []
@@ -138,7 +138,7 @@ def test_alignments_are_the_attention_of_the_last_layer_but_one(engine: TorchEng
     np.testing.assert_allclose(matrix, expected.numpy(), atol=1e-6)
 
 
-def test_prefixes_and_bias(engine: TorchEngine, sources: list[list[int]]) -> None:
+def test_prefixes_and_bias(engine: TorchTranslator, sources: list[list[int]]) -> None:
     prefixes = [[270 + number % 5, 265] if number % 3 else [] for number in range(len(sources))]
     free = engine.generate(sources, SearchOptions())
     held = engine.generate(sources, SearchOptions(), prefixes=prefixes)
@@ -149,7 +149,7 @@ def test_prefixes_and_bias(engine: TorchEngine, sources: list[list[int]]) -> Non
     assert all(set(hypotheses[0].ids) == {299} for hypotheses in pushed)
 
 
-def test_no_repeat_and_length_limit(untrained: TorchEngine) -> None:
+def test_no_repeat_and_length_limit(untrained: TorchTranslator) -> None:
     [[loop]] = untrained.generate([[270, 271]], SearchOptions(max_ratio=1), bias={299: 100.0})
     assert loop.ids == [299] * 48
     assert not loop.finished
@@ -157,7 +157,7 @@ def test_no_repeat_and_length_limit(untrained: TorchEngine) -> None:
     assert len(set(varied.ids)) == len(varied.ids)
 
 
-def test_samples_depend_on_source_and_seed_alone(untrained: TorchEngine) -> None:
+def test_samples_depend_on_source_and_seed_alone(untrained: TorchTranslator) -> None:
     def draw(sources: list[list[int]], seed: int) -> list[list[list[int]]]:
         return ids_of(untrained.generate(sources, SearchOptions(n_best=2, sampling=Sampling(seed=seed), max_ratio=0)))
 
@@ -172,7 +172,7 @@ def test_a_model_in_training_is_left_as_it_was(tokenizer: Tokenizer, pairs: list
     model.encoder.layers[0].eval()  # somebody froze a part: that stays too
     before = {name: module.training for name, module in model.named_modules()}
     random_state = torch.get_rng_state()
-    engine = TorchEngine(model)
+    engine = TorchTranslator(model)
     source = [*range(260, 290)] * 3  # longer than the table of positions is at first
     engine.generate([source], SearchOptions(beam=2, max_ratio=0.1))
     engine.generate([source], SearchOptions(max_ratio=0.1, sampling=Sampling()))
@@ -189,7 +189,7 @@ def test_a_model_in_training_is_left_as_it_was(tokenizer: Tokenizer, pairs: list
 def test_a_failure_leaves_the_model_in_training(tokenizer: Tokenizer) -> None:
     model = Translator(small_config(tokenizer.size)).train()
     with pytest.raises(ShapeError, match="outside the vocabulary"):
-        TorchEngine(model).align([[5], [6]], [[5], [10_000]])
+        TorchTranslator(model).align([[5], [6]], [[5], [10_000]])
     assert model.training
     assert not torch.is_inference_mode_enabled()
     assert not any(module._forward_pre_hooks for module in model.modules())
@@ -197,7 +197,7 @@ def test_a_failure_leaves_the_model_in_training(tokenizer: Tokenizer) -> None:
 
 def test_learned_positions_have_an_end(tokenizer: Tokenizer) -> None:
     model = Translator(small_config(tokenizer.size, positions="learned", max_length=12)).eval()
-    engine = TorchEngine(model)
+    engine = TorchTranslator(model)
     assert engine.longest == 11
     [[longest]] = engine.generate([[270] * 11], SearchOptions(beam=1), bias={271: 100.0})
     assert longest.ids == [271] * 11
@@ -206,19 +206,19 @@ def test_learned_positions_have_an_end(tokenizer: Tokenizer) -> None:
         engine.generate([[270] * 12], SearchOptions())
 
 
-def test_nothing_asked_nothing_given(engine: TorchEngine) -> None:
+def test_nothing_asked_nothing_given(engine: TorchTranslator) -> None:
     assert engine.generate([], SearchOptions()) == []
     assert engine.score([], []) == []
     assert engine.align([], []) == []
     assert len(engine.generate([[]], SearchOptions())[0]) == 1
 
 
-def test_pairs_must_be_pairs(engine: TorchEngine) -> None:
+def test_pairs_must_be_pairs(engine: TorchTranslator) -> None:
     with pytest.raises(InputError, match="2 sources and 1 targets"):
         engine.score([[5], [6]], [[5]])
 
 
-def test_a_prefix_that_does_not_fit_is_refused(engine: TorchEngine) -> None:
+def test_a_prefix_that_does_not_fit_is_refused(engine: TorchTranslator) -> None:
     with pytest.raises(ConfigError, match="vocabulary ends at"):
         engine.generate([[270]], SearchOptions(), prefixes=[[10_000]])
 
@@ -239,10 +239,10 @@ def test_a_bundle_gives_the_same_model(
     trained: Translator, tokenizer: Tokenizer, sources: list[list[int]], tmp_path: Path
 ) -> None:
     random_state = torch.get_rng_state()
-    engine = TorchEngine.from_bundle(load_bundle(write_bundle(tmp_path / "model", trained, tokenizer)))
+    engine = TorchTranslator.from_bundle(load_bundle(write_bundle(tmp_path / "model", trained, tokenizer)))
     assert torch.get_rng_state().equal(random_state)
     assert not engine.model.training
-    assert engine.generate(sources, SearchOptions()) == TorchEngine(trained).generate(sources, SearchOptions())
+    assert engine.generate(sources, SearchOptions()) == TorchTranslator(trained).generate(sources, SearchOptions())
 
 
 def damaged(trained: Translator, how: str) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def damaged(trained: Translator, how: str) -> dict[str, Any]:
     ("how", "said"),
     [
         ("missing", "is missing"),
-        ("unexpected", "encoder.layers.9.surprise is not a part of it"),
+        ("unexpected", "encoder.layers.9.surprise is unexpected"),
         ("shape", "instead of"),
     ],
 )
@@ -270,7 +270,7 @@ def test_weights_that_do_not_fit_are_refused(
 ) -> None:
     path = write_bundle(tmp_path / "model", trained, tokenizer, weights=damaged(trained, how))
     with pytest.raises(BundleError) as error:
-        TorchEngine.from_bundle(load_bundle(path))
+        TorchTranslator.from_bundle(load_bundle(path))
     assert said in str(error.value)
     assert "weights.safetensors" in str(error.value)
 
@@ -279,4 +279,4 @@ def test_a_config_that_makes_no_model_is_refused(trained: Translator, tokenizer:
     config = trained.config.to_dict() | {"heads": 5}
     path = write_bundle(tmp_path / "model", trained, tokenizer, config=config)
     with pytest.raises(BundleError, match=r"config\.json: d_model=32 cannot be split into heads=5"):
-        TorchEngine.from_bundle(load_bundle(path))
+        TorchTranslator.from_bundle(load_bundle(path))

@@ -1,6 +1,6 @@
-"""Texts in, classes with probabilities out: what is the same whichever engine runs a classifier.
+"""Texts in, classes with probabilities out: everything between a text and the token ids of an engine. Needs no torch.
 
-No torch here. Texts are the tokenizer's ids, without `</s>`. Axes: B texts, C classes, D d_model.
+Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_model.
 """
 
 from __future__ import annotations
@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
-import numpy as np
-import numpy.typing as npt
-
-from jumok.errors import BundleError
-from jumok.metrics.classification import Scores, probabilities
+from jumok.bundle import Bundle
+from jumok.engines.batching import FloatMatrix, TokenIds
+from jumok.engines.opening import choose_export, torch_engine
+from jumok.errors import BundleError, require_choice
+from jumok.metrics.classification import ClassScores, probabilities
 from jumok.tokenizer import Tokenizer
-
-Ids = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Classification:
-    """What a text is."""
+    """The class of a text."""
 
     label: str
     probability: float
@@ -30,28 +28,30 @@ class Classification:
 
 
 class ClassifierEngine(Protocol):
-    """Runs a classifier. Results come in the order of the texts, and do not depend on what else is asked for."""
+    """Runs a classifier. Results are in the order of the texts; each is independent of the others in the call."""
 
     @property
     def classes(self) -> int:
-        """C."""
+        """C, the number of classes."""
         ...
 
-    def scores(self, texts: Ids) -> Scores:
-        """Scores [B, C]."""
+    def scores(self, texts: TokenIds) -> ClassScores:
+        """Scores [B, C] of the classes, before the softmax."""
         ...
 
-    def vectors(self, texts: Ids) -> npt.NDArray[np.float32]:
+    def vectors(self, texts: TokenIds) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
         ...
 
-    def worth(self, text: Sequence[int], chosen: int | None) -> list[float]:
-        """How much each token spoke for a class (None: the most probable) against the others."""
+    def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
+        """How much each token adds to the score of a class (None: the most probable), less that of the others."""
         ...
 
 
 class TextClassifier:
-    """A classifier from a model directory."""
+    """A classifier for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
+
+    task: ClassVar[str] = "classifier"
 
     def __init__(self, engine: ClassifierEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
@@ -60,9 +60,28 @@ class TextClassifier:
             raise BundleError(f"{path}: its card names {len(self.classes)} classes, the model has {engine.classes}.")
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
 
-    def scores(self, texts: Sequence[str]) -> Scores:
+    @classmethod
+    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto") -> Self:
+        """The classifier of a bundle."""
+
+        def original() -> ClassifierEngine:
+            found: ClassifierEngine = torch_engine(bundle, "jumok.engines.classifier.torch:TorchClassifier")
+            return found
+
+        directory = choose_export(bundle, engine)
+        if directory is None:
+            return cls(original(), encoder, bundle.card, bundle.path)
+        from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
+
+        return cls(Ctranslate2Classifier(directory, bundle, original), encoder, bundle.card, bundle.path)
+
+    def scores(self, texts: Sequence[str]) -> ClassScores:
         """Scores [B, C] before they become probabilities."""
         return self.engine.scores(self.tokenizer.encode(texts))
+
+    def vectors(self, texts: Sequence[str]) -> FloatMatrix:
+        """A vector [B, D] of length 1 for every text: the mean of the encoder's states, similar for similar meaning."""
+        return self.engine.vectors(self.tokenizer.encode(texts))
 
     def classify(self, texts: Sequence[str]) -> list[Classification]:
         """The most probable class of each text, and the probabilities of all."""
@@ -74,10 +93,12 @@ class TextClassifier:
         return results
 
     def explain(self, text: str, label: str | None = None) -> list[tuple[str, float]]:
-        """Each piece of the text and how much it spoke for `label` (else the most probable class) against the others.
+        """Each subword of the text with its attribution: how much it adds to the score of a class, less the others'.
 
-        The sum over the pieces is not the score: it says which mattered more.
+        The class is `label`, else the most probable one. Attributions do not sum to the score; they rank the subwords.
         """
+        if label is not None:
+            require_choice("label", label, self.classes)
         [ids] = self.tokenizer.encode([text])
         chosen = None if label is None else self.classes.index(label)
-        return list(zip(self.tokenizer.pieces(ids), self.engine.worth(ids, chosen), strict=True))
+        return list(zip(self.tokenizer.pieces(ids), self.engine.attribution(ids, chosen), strict=True))

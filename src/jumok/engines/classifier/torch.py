@@ -1,4 +1,4 @@
-"""The engine that runs a classifier in PyTorch, and finds what decided.
+"""The engine that runs a classifier in PyTorch, and attributes its scores to tokens.
 
 Axes: B texts, S tokens with `</s>`, C classes.
 """
@@ -9,31 +9,32 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from jumok.bundle import Bundle
-from jumok.engines.engine import sorted_batches
-from jumok.engines.torch_models import Ids, load_model, padded, undisturbed
-from jumok.engines.vectors import sentence_vectors
-from jumok.metrics.classification import Scores
+from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
+from jumok.engines.torch_models import evaluating, load_model, padded
+from jumok.engines.torch_vectors import sentence_vectors
+from jumok.metrics.classification import ClassScores
 from jumok.model.classifier import Classifier
 from jumok.model.ngrams import NgramScores
 from jumok.tokenizer import EOS
 
-BATCH_TOKENS = 16_384  # padded tokens that go through the model at a time
+BATCH_TOKENS = 16_384  # padded tokens in a batch
 
 
-def class_scores(model: Classifier, texts: Ids, part: nn.Module | Callable[[Tensor], Tensor] | None = None) -> Scores:
-    """Scores [B, C] of texts given as ids without `</s>`, in their order. They do not depend on what else is asked.
+def class_scores(
+    model: Classifier, texts: TokenIds, part: nn.Module | Callable[[Tensor], Tensor] | None = None
+) -> ClassScores:
+    """Scores [B, C] of texts given as ids without `</s>`, each independent of the other texts.
 
-    `part` is what gives them, if it is not the whole model.
+    `part` is the part of the model to evaluate, if not all of it.
     """
     score = part or model
     result = np.zeros((len(texts), model.config.classes), np.float32)
     lengths = [len(text) + 1 for text in texts]
-    with undisturbed(model, model.attended(max(lengths, default=1)) - 1):
+    with evaluating(model, model.attended(max(lengths, default=1)) - 1):
         for batch in sorted_batches(lengths, BATCH_TOKENS):
             result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
     return result
@@ -52,32 +53,33 @@ class TorchClassifier:
 
     @property
     def classes(self) -> int:
-        """C."""
+        """C, the number of classes."""
         return self.model.config.classes
 
-    def scores(self, texts: Ids) -> Scores:
-        """Scores [B, C]."""
+    def scores(self, texts: TokenIds) -> ClassScores:
+        """Scores [B, C] of the classes, before the softmax."""
         return class_scores(self.model, texts)
 
-    def vectors(self, texts: Ids) -> npt.NDArray[np.float32]:
+    def vectors(self, texts: TokenIds) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
-        return sentence_vectors(self.model, texts)
+        with evaluating(self.model, self.model.attended(max(map(len, texts), default=0) + 1) - 1):
+            return sentence_vectors(self.model, self.model.encode, texts)
 
-    def worth(self, text: Sequence[int], chosen: int | None) -> list[float]:
-        """How much each token spoke for a class (None: the most probable) against the others.
+    def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
+        """How much each token adds to the score of a class (None: the most probable), less that of the others.
 
-        Of the encoder it is gradient × input, of the scores of runs their own value, shared by the tokens of the run.
+        Gradient × input for the encoder; the score of an n-gram is shared by its tokens.
         """
         row = padded([[*text, EOS]])
         seen: list[Tensor] = []
 
-        def remember(_module: nn.Module, _inputs: Any, vectors: Tensor) -> Tensor:
+        def record(_module: nn.Module, _inputs: Any, vectors: Tensor) -> Tensor:
             seen.append(vectors.detach().requires_grad_())
             return seen[0]
 
-        with undisturbed(self.model, self.model.attended(row.shape[1]) - 1):
-            pass  # the table of positions is long enough now
-        hook = self.model.embed.register_forward_hook(remember)
+        with evaluating(self.model, self.model.attended(row.shape[1]) - 1):
+            pass  # grows the table of positions outside inference mode
+        hook = self.model.embed.register_forward_hook(record)
         try:
             with torch.enable_grad():
                 scores = self.model(row)[0]
@@ -88,9 +90,9 @@ class TorchClassifier:
             hook.remove()
         [vectors] = seen
         assert vectors.grad is not None
-        worth = (vectors.grad * vectors).detach().flatten(0, 1).sum(-1)[: row.shape[1]]  # windows in their order
+        found = (vectors.grad * vectors).detach().flatten(0, 1).sum(-1)[: row.shape[1]]  # windows in their order
         for part in self.model.ngrams:
             assert isinstance(part, NgramScores)
-            worth = worth + part.attribution(row, chosen)
-        result: list[float] = worth[: len(text)].tolist()
+            found = found + part.attribution(row, chosen)
+        result: list[float] = found[: len(text)].tolist()
         return result

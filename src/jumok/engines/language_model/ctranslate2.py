@@ -8,66 +8,83 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from jumok.engines.language_model.text import GenerationOptions, Heard, Ids, LanguageEngine
+from jumok.bundle import Bundle
+from jumok.engines.batching import TokenIds, in_two_ways
+from jumok.engines.conversion import longest_text
+from jumok.engines.language_model.text import LanguageModelEngine, OnToken, ignore_token
+from jumok.engines.options import GenerationOptions
+from jumok.model.config import config_from_dict
 from jumok.seeds import derive_seed
 from jumok.system import usable_cores
 from jumok.tokenizer import BOS, EOS, Tokenizer
 
-# Padded tokens at a time, when the text is given. Every one of them has a score for each word of the vocabulary at the
-# same time: 4,096 take twice as long as 1,024.
+# Padded tokens in a batch, when scoring given texts. The logits of all of them exist at the same time: 4,096 take
+# twice as long as 1,024.
 SCORED_TOKENS = 1024
-_PAUSE = 0.002  # seconds between two looks whether a text is complete
+_PAUSE = 0.002  # seconds between two checks whether a text is complete
 
-# The seed belongs to the process, and a thread takes it when it draws for the first time.
+# CTranslate2 has one seed a process; a thread reads it when it samples for the first time.
 _seed_in_use = threading.Lock()
 
 
-class Ctranslate2LanguageModel:
-    """A `LanguageEngine` around a CTranslate2 model. `fallback` makes the engine for texts of over `longest` tokens.
+def open_export(
+    bundle: Bundle, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], LanguageModelEngine]
+) -> Ctranslate2LanguageModel:
+    """The engine of an exported bundle."""
+    return Ctranslate2LanguageModel(
+        directory, tokenizer, fallback, longest=longest_text(config_from_dict(bundle.config))
+    )
 
-    It draws from the same probabilities as PyTorch, but not the same tokens for the same seed.
+
+class Ctranslate2LanguageModel:
+    """A `LanguageModelEngine` around a CTranslate2 model. `fallback` makes the engine for texts over `longest` tokens.
+
+    It samples from the same distribution as PyTorch, but not the same tokens for the same seed.
     """
 
     def __init__(
-        self, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], LanguageEngine], *, longest: int
+        self, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], LanguageModelEngine], *, longest: int
     ) -> None:
         self._longest = longest
-        # Kept, because a training may replace the directory by a better model at any time.
+        # Kept in memory: a training may replace the directory by that of a better model at any time.
         self._files = {path.name: path.read_bytes() for path in directory.iterdir()}
-        self._pieces = tokenizer.pieces(range(tokenizer.size))
-        self._make_fallback = fallback
-        self._fallback: LanguageEngine | None = None
+        self._tokens = tokenizer.pieces(range(tokenizer.size))
+        self._fallback = cache(fallback)
 
-    def generate(self, prompt: Sequence[int], options: GenerationOptions, heard: Heard = lambda _: None) -> list[int]:
-        """What follows the prompt. `heard` is called in another thread, one token at a time."""
+    def generate(
+        self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
+    ) -> list[int]:
+        """The continuation of the prompt. `on_token` is called in another thread, one token at a time."""
         if len(prompt) + options.max_tokens > self._longest:
-            return self._other().generate(prompt, options, heard)
+            return self._fallback().generate(prompt, options, on_token)
         if options.temperature == 0:
-            return self._write(self._kept, prompt, options, heard)
+            return self._write(self._kept, prompt, options, on_token)
         with _seed_in_use:
             import ctranslate2
 
             ctranslate2.set_random_seed(derive_seed(options.seed, "sampling") >> 31)  # 32 bits
-            # A new generator has a new thread, which takes the seed anew: milliseconds, for a text that comes again.
-            return self._write(self._load(1), prompt, options, heard)
+            # A new generator has a new thread, which reads the seed: milliseconds, for reproducible samples.
+            return self._write(self._load(1), prompt, options, on_token)
 
-    def score(self, texts: Ids) -> list[list[float]]:
-        """The log-probability of every token of each text, and last that of its `</s>`."""
-        fitting = [place for place, text in enumerate(texts) if len(text) <= self._longest]
-        others = [place for place, text in enumerate(texts) if len(text) > self._longest]
-        rows = [self._texts([BOS, *texts[place], EOS]) for place in fitting]
-        found = self._kept.score_batch(rows, max_batch_size=SCORED_TOKENS, batch_type="tokens", max_input_length=0)
-        results = {place: list(result.log_probs) for place, result in zip(fitting, found, strict=True)}
-        if others:  # more positions than were exported
-            results.update(zip(others, self._other().score([texts[place] for place in others]), strict=True))
-        return [results[place] for place in range(len(texts))]
+    def score(self, texts: TokenIds) -> list[list[float]]:
+        """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
 
-    def _write(self, generator: Any, prompt: Sequence[int], options: GenerationOptions, heard: Heard) -> list[int]:
-        # Repeats of the prompt are seen only if CTranslate2 takes it for a part of what it writes.
+        def score(indices: list[int]) -> list[list[float]]:
+            rows = [self._texts([BOS, *texts[index], EOS]) for index in indices]
+            found = self._kept.score_batch(rows, max_batch_size=SCORED_TOKENS, batch_type="tokens", max_input_length=0)
+            return [list(result.log_probs) for result in found]
+
+        def score_long(indices: list[int]) -> list[list[float]]:
+            return self._fallback().score([texts[index] for index in indices])
+
+        return in_two_ways([len(text) <= self._longest for text in texts], score, score_long)
+
+    def _write(self, generator: Any, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken) -> list[int]:
+        # CTranslate2 bans repeated n-grams of the prompt only if the prompt counts as a part of the output.
         given = len(prompt) if options.no_repeat_ngram else 0
         stopped = threading.Event()
         steps = 0
@@ -76,7 +93,7 @@ class Ctranslate2LanguageModel:
             nonlocal steps
             steps += 1
             if steps > given and result.token_id != EOS:
-                heard(result.token_id)
+                on_token(result.token_id)
             return stopped.is_set()
 
         [answer] = generator.generate_batch(
@@ -89,7 +106,7 @@ class Ctranslate2LanguageModel:
             **self._sampling(options),
         )
         try:
-            while not answer.done():  # to wait inside CTranslate2 would be deaf to Ctrl-C
+            while not answer.done():  # waiting inside CTranslate2 would block Ctrl-C
                 time.sleep(_PAUSE)
         finally:
             stopped.set()
@@ -100,7 +117,7 @@ class Ctranslate2LanguageModel:
         if options.temperature == 0:
             return {"sampling_topk": 1}
         return {
-            "sampling_topk": min(options.top_k, len(self._pieces)),
+            "sampling_topk": min(options.top_k, len(self._tokens)),
             "sampling_topp": options.top_p,
             "sampling_temperature": options.temperature,
         }
@@ -115,9 +132,4 @@ class Ctranslate2LanguageModel:
         return ctranslate2.Generator("", device="cpu", inter_threads=workers, intra_threads=1, files=dict(self._files))
 
     def _texts(self, row: Sequence[int]) -> list[str]:
-        return [self._pieces[number] for number in row]
-
-    def _other(self) -> LanguageEngine:
-        if self._fallback is None:
-            self._fallback = self._make_fallback()
-        return self._fallback
+        return [self._tokens[number] for number in row]

@@ -1,95 +1,102 @@
-"""A prompt in, its continuation out, piece by piece: what is the same whichever engine runs a language model.
+"""A prompt in, its continuation out: everything between a text and the token ids of an engine. Needs no torch.
 
-No torch here. Texts are the tokenizer's ids, without `<s>` and `</s>`: each engine adds what its model wants.
+Token ids are the tokenizer's, without `<s>` and `</s>`: each engine adds what its model needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
-from jumok.engines.engine import Sampling
-from jumok.errors import require_at_least
+from jumok.bundle import Bundle
+from jumok.engines.batching import TokenIds
+from jumok.engines.opening import choose_export, torch_engine
+from jumok.engines.options import GenerationOptions
 from jumok.tokenizer import Tokenizer
 
-Ids = Sequence[Sequence[int]]
-Heard = Callable[[int], None]
+OnToken = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class GenerationOptions:
-    """How a text is continued. `temperature` 0 always takes the most probable token."""
-
-    max_tokens: int = 200
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    no_repeat_ngram: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        require_at_least(1, max_tokens=self.max_tokens)
-        require_at_least(0, no_repeat_ngram=self.no_repeat_ngram)
-        Sampling(self.temperature, self.top_k, self.top_p, self.seed)  # refuses what makes no sense
+def ignore_token(_token: int) -> None:
+    """The default callback: does nothing."""
 
 
-class LanguageEngine(Protocol):
+class LanguageModelEngine(Protocol):
     """Runs a language model. The same prompt, options and seed give the same text."""
 
-    def generate(self, prompt: Sequence[int], options: GenerationOptions, heard: Heard = ...) -> list[int]:
-        """What follows the prompt. `heard` is given every new token as soon as it is chosen, maybe not the last one."""
+    def generate(self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ...) -> list[int]:
+        """The continuation of the prompt. `on_token` gets every new token as it is chosen, except perhaps the last."""
         ...
 
-    def score(self, texts: Ids) -> list[list[float]]:
-        """The log-probability of every token of each text, and last that of its `</s>`."""
+    def score(self, texts: TokenIds) -> list[list[float]]:
+        """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
         ...
 
 
-class TextGenerator:
-    """A language model from a model directory."""
+class TextLanguageModel:
+    """A language model for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
-    def __init__(self, engine: LanguageEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
+    task: ClassVar[str] = "language_model"
+
+    def __init__(self, engine: LanguageModelEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
 
-    def generate(self, prompt: str = "", *, heard: Callable[[str], None] | None = None, **options: Any) -> str:
-        """The continuation of a prompt. `heard` is given its parts as they come; together they are what is returned."""
+    @classmethod
+    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto") -> Self:
+        """The language model of a bundle."""
+
+        def original() -> LanguageModelEngine:
+            found: LanguageModelEngine = torch_engine(bundle, "jumok.engines.language_model.torch:TorchLanguageModel")
+            return found
+
+        directory = choose_export(bundle, engine)
+        if directory is None:
+            return cls(original(), encoder, bundle.card, bundle.path)
+        from jumok.engines.language_model.ctranslate2 import open_export
+
+        return cls(open_export(bundle, directory, encoder, original), encoder, bundle.card, bundle.path)
+
+    def generate(self, prompt: str = "", *, on_text: Callable[[str], None] | None = None, **options: Any) -> str:
+        """The continuation of a prompt. Options are the fields of `GenerationOptions`.
+
+        `on_text` gets the parts of the continuation as they are written; joined they are what is returned.
+        """
         [ids] = self.tokenizer.encode([prompt]) if prompt else [[]]
-        stream = _Stream(self.tokenizer, ids, heard or (lambda _: None))
+        stream = _Stream(self.tokenizer, ids, on_text or (lambda _: None))
         written = self.engine.generate(ids, GenerationOptions(**options), stream)
         return stream.finish(written)
 
     def score(self, texts: Sequence[str]) -> list[list[float]]:
-        """The log-probability of every token of each text, and last that of its end."""
+        """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
         return self.engine.score(self.tokenizer.encode(texts))
 
 
 class _Stream:
-    """Tokens to text as they come. A character of several tokens waits until all of them are there."""
+    """Decodes tokens as they come. A character of several byte tokens is held back until it is complete."""
 
-    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], heard: Callable[[str], None]) -> None:
-        self.tokenizer, self.heard = tokenizer, heard
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], on_text: Callable[[str], None]) -> None:
+        self.tokenizer, self.on_text = tokenizer, on_text
         self.prompt, self.written = list(prompt), list[int]()
-        self.before = len(self._text())
-        self.said = self.before  # characters
+        self.start = len(self._text())
+        self.sent = self.start  # characters
 
     def __call__(self, token: int) -> None:
         self.written.append(token)
         if not self._text().endswith("\ufffd"):  # half a character
-            self._say()
+            self._send()
 
     def finish(self, written: Sequence[int]) -> str:
-        """Says what is left, and returns the whole continuation."""
+        """Send the rest, and return the complete continuation."""
         self.written = list(written)
-        self._say()
-        return self._text()[self.before :]
+        self._send()
+        return self._text()[self.start :]
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         text = self._text()
-        if len(text) > self.said:
-            self.heard(text[self.said :])
-            self.said = len(text)
+        if len(text) > self.sent:
+            self.on_text(text[self.sent :])
+            self.sent = len(text)
 
     def _text(self) -> str:
         return self.tokenizer.decode([[*self.prompt, *self.written]])[0]

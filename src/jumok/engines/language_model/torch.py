@@ -1,4 +1,4 @@
-"""The engine that runs a language model in PyTorch: how probable it finds a text, and how it would go on.
+"""The engine that runs a language model in PyTorch: the log-probabilities of texts, and their continuation.
 
 Shape letters: B texts, T tokens with `<s>` or `</s>`.
 """
@@ -10,23 +10,24 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from jumok.bundle import Bundle
-from jumok.engines.engine import sorted_batches
-from jumok.engines.language_model.text import GenerationOptions, Heard, Ids
-from jumok.engines.torch_models import device_of, load_model, log_probs_of, next_log_probs, padded, undisturbed
+from jumok.engines.batching import TokenIds, sorted_batches
+from jumok.engines.language_model.text import OnToken, ignore_token
+from jumok.engines.options import GenerationOptions
+from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded
 from jumok.model.cache import DecoderCache
 from jumok.model.language_model import LanguageModel
 from jumok.search.constraints import Constraints
 from jumok.search.sampling import sample
 from jumok.tokenizer import BOS, EOS
 
-FORCED_TOKENS = 4096  # padded tokens at a time, when the text is given
+FORCED_TOKENS = 4096  # padded tokens in a batch, when scoring given texts
 
 
-def token_log_probs(model: LanguageModel, texts: Ids) -> list[list[float]]:
-    """The log-probability of every token of each text, and last that of its `</s>`."""
+def token_log_probs(model: LanguageModel, texts: TokenIds) -> list[list[float]]:
+    """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
     results: list[list[float]] = [[] for _ in texts]
     lengths = [len(text) + 1 for text in texts]
-    with undisturbed(model, max(map(len, texts), default=0)):
+    with evaluating(model, max(map(len, texts), default=0)):
         for batch in sorted_batches(lengths, FORCED_TOKENS):
             rows = padded([[BOS, *texts[i], EOS] for i in batch], device_of(model))
             states = model.states(rows[:, :-1])
@@ -37,21 +38,21 @@ def token_log_probs(model: LanguageModel, texts: Ids) -> list[list[float]]:
 
 
 def generate_ids(
-    model: LanguageModel, prompt: Sequence[int], options: GenerationOptions, heard: Heard = lambda _: None
+    model: LanguageModel, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
 ) -> list[int]:
-    """What follows the prompt. `heard` is given every new token as soon as it is chosen."""
+    """The continuation of the prompt. `on_token` gets every new token as soon as it is chosen."""
     position = 0
 
     def step(ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         nonlocal position
         if position > len(prompt):
-            heard(int(ids))
+            on_token(int(ids))
         position += 1
         states, cache = model.decode(ids, cache)
         return next_log_probs(model, states[:, -1]), cache
 
     limit = len(prompt) + options.max_tokens
-    with undisturbed(model, limit):
+    with evaluating(model, limit):
         [[best]] = sample(
             step,
             model.decoder.remember(),
@@ -67,7 +68,7 @@ def generate_ids(
 
 
 class TorchLanguageModel:
-    """A `LanguageEngine` around a model."""
+    """A `LanguageModelEngine` around a model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
@@ -77,10 +78,12 @@ class TorchLanguageModel:
         """An engine with a model of its own."""
         return cls(load_model(bundle, LanguageModel))
 
-    def generate(self, prompt: Sequence[int], options: GenerationOptions, heard: Heard = lambda _: None) -> list[int]:
-        """What follows the prompt."""
-        return generate_ids(self.model, prompt, options, heard)
+    def generate(
+        self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
+    ) -> list[int]:
+        """The continuation of the prompt."""
+        return generate_ids(self.model, prompt, options, on_token)
 
-    def score(self, texts: Ids) -> list[list[float]]:
-        """The log-probability of every token of each text, and last that of its `</s>`."""
+    def score(self, texts: TokenIds) -> list[list[float]]:
+        """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
         return token_log_probs(self.model, texts)

@@ -1,4 +1,4 @@
-"""Which part of the source each part of the output comes from."""
+"""Word alignment: which source token each output token was translated from."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from jumok.engines.engine import Matrix
+from jumok.engines.batching import FloatMatrix
 from jumok.tokenizer import SPACE_MARK, normalize
 
-_BYTE_PIECE = re.compile("<0x([0-9A-F]{2})>")
+_BYTE_TOKEN = re.compile("<0x([0-9A-F]{2})>")
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Pieces of a source and its output, and pairs (place in source, place in target) in the order of the target."""
+    """Subwords of a source and its output, and index pairs (source, target) in the order of the target."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     pairs: tuple[tuple[int, int], ...]
 
     def by_word(self, source: str | None = None, output: str | None = None) -> list[tuple[int, int]]:
-        """The same for words: pairs of places in `source.split()` and `output.split()`, the texts that were aligned.
+        """The same for words: pairs of indices into `source.split()` and `output.split()`, the texts that were aligned.
 
-        Without the texts, words are what stands between the spaces of the pieces: nearly the same, but every part of a
-        split text then begins a word.
+        Without the texts, words are separated by the spaces of the subwords: nearly the same, but then every part of a
+        split text begins a word.
         """
         of_source = _words_of(self.source, None if source is None else normalize(source))
         of_target = _words_of(self.target, output)
@@ -34,10 +34,10 @@ class Alignment:
         return sorted(pairs, key=lambda pair: (pair[1], pair[0]))
 
 
-def join_alignments(parts: Iterable[tuple[Sequence[str], Sequence[str], Matrix]]) -> Alignment:
-    """One alignment of (source pieces, target pieces, weights [T, S]) of parts that follow each other.
+def join_alignments(parts: Iterable[tuple[Sequence[str], Sequence[str], FloatMatrix]]) -> Alignment:
+    """One alignment of (source subwords, target subwords, weights [T, S]) of consecutive parts of a text.
 
-    Each target piece goes with the source piece that gave most to it, unless that is the end of the source.
+    Each target subword is aligned with the source subword of the largest weight, unless that is `</s>`.
     """
     source: list[str] = []
     target: list[str] = []
@@ -50,24 +50,24 @@ def join_alignments(parts: Iterable[tuple[Sequence[str], Sequence[str], Matrix]]
     return Alignment(tuple(source), tuple(target), tuple(pairs))
 
 
-def _words_of(pieces: Sequence[str], text: str | None) -> list[int | None]:
-    """For each piece the place in `text.split()` of the word it stands in, or begins; None: it is white space alone.
+def _words_of(subwords: Sequence[str], text: str | None) -> list[int | None]:
+    """For each subword the index in `text.split()` of its word, or of the first it touches; None for white space.
 
-    But for white space, pieces and text have the same characters in the same order.
+    Except for white space, subwords and text have the same characters in the same order.
     """
-    spelled = [_bytes_of(piece) for piece in pieces]
+    spelled = [_bytes_of(subword) for subword in subwords]
     characters = b"".join(spelled).decode("utf-8", "surrogateescape")
     words = (characters if text is None else text).split()
-    places = iter([place for place, word in enumerate(words) for _ in word])
+    indices = iter([index for index, word in enumerate(words) for _ in word])
     of_bytes: list[int | None] = []
     for character in characters:
-        place = None if character.isspace() else next(places, None)
-        of_bytes += [place] * len(character.encode("utf-8", "surrogateescape"))
+        index = None if character.isspace() else next(indices, None)
+        of_bytes += [index] * len(character.encode("utf-8", "surrogateescape"))
     ends = accumulate(map(len, spelled), initial=0)
-    return [next((place for place in of_bytes[begin:end] if place is not None), None) for begin, end in pairwise(ends)]
+    return [next((index for index in of_bytes[begin:end] if index is not None), None) for begin, end in pairwise(ends)]
 
 
-def _bytes_of(piece: str) -> bytes:
-    """What a piece writes: `▁` is a space, `<0xE2>` a byte of a character that has no piece of its own."""
-    byte = _BYTE_PIECE.fullmatch(piece)
-    return bytes.fromhex(byte[1]) if byte else piece.replace(SPACE_MARK, " ").encode()
+def _bytes_of(subword: str) -> bytes:
+    """The bytes of a subword: `▁` is a space, `<0xE2>` a byte of a character without a token of its own."""
+    byte = _BYTE_TOKEN.fullmatch(subword)
+    return bytes.fromhex(byte[1]) if byte else subword.replace(SPACE_MARK, " ").encode()

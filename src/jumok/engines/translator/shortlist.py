@@ -1,8 +1,8 @@
-"""Which pieces may translate which: a short list for each source piece, so that an engine need not weigh all of them.
+"""Lexical shortlists: the output layer computes scores only for likely translations of the source tokens.
 
-The output layer is more than half of the work of a small decoder. From the pairs a model was trained on it can be told
-which target pieces a source piece stands for; together with the most frequent ones they are nearly always enough. A
-batch shares the lists of all its sources, so neighbours can influence the output: whoever uses it must ask for it.
+The output layer is more than half of the work of a small decoder. A lexicon learned from the training pairs gives the
+likely translations of each source token; together with the most frequent tokens they are nearly always enough. A batch
+shares the shortlists of all its sources, so output can depend on other lines of the batch: hence it is opt-in.
 """
 
 from __future__ import annotations
@@ -15,66 +15,65 @@ import numpy.typing as npt
 
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
-ROUNDS = 4  # of expectation and maximisation; more change the order of the best hardly at all
-MOST_ENTRIES = 8_000_000  # source pieces × target pieces of all pairs that are looked at: half a gigabyte
+ROUNDS = 4  # of expectation maximisation; more hardly change the order of the best
+MOST_ENTRIES = 8_000_000  # source tokens × target tokens of all pairs that are read: half a gigabyte
 
-Ids = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Source pieces and what they stand for: sorted by source, the most probable target first."""
+    """Translations of source tokens, sorted by source, the most probable target first."""
 
     size: int  # of the vocabulary
-    sources: Ids
-    targets: Ids
-    target_counts: Ids  # [size]: in how many pairs a piece stands on the target side
+    sources: IntArray
+    targets: IntArray
+    target_counts: IntArray  # [size]: number of pairs with the token on the target side
 
     def shortlist(self, tokenizer: Tokenizer, candidates: int, frequent: int) -> bytes:
-        """CTranslate2's vmap file: a source piece, a tab, its candidates; a line without a source piece is for all."""
-        pieces = tokenizer.pieces(range(self.size))
+        """CTranslate2's vmap file: a source token, a tab, its candidates; a line without a source token is for all."""
+        tokens = tokenizer.pieces(range(self.size))
         starts = np.searchsorted(self.sources, np.arange(self.size + 1))
         always = [*range(3, FIRST_PIECE), *np.argsort(-self.target_counts, kind="stable")[:frequent].tolist()]
-        lines = ["\t" + " ".join(pieces[number] for number in dict.fromkeys(always))]
+        lines = ["\t" + " ".join(tokens[number] for number in dict.fromkeys(always))]
         for source in range(FIRST_PIECE, self.size):
             best = self.targets[starts[source] : starts[source + 1]][:candidates]
             own = [source] if self.target_counts[source] else []  # names and numbers are copied
             if chosen := dict.fromkeys([*own, *best.tolist()]):
-                lines.append(pieces[source] + "\t" + " ".join(pieces[number] for number in chosen))
+                lines.append(tokens[source] + "\t" + " ".join(tokens[number] for number in chosen))
         return ("\n".join(lines) + "\n").encode()
 
 
 def learn_lexicon(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> Lexicon:
-    """Learns from pairs of ids below `size` by IBM's first model of translation (Brown et al., 1993).
+    """Learn a lexicon from pairs of ids below `size` with IBM Model 1 (Brown et al., 1993).
 
-    That a piece only stands beside another in many pairs is explained away by the one that it really stands for. A
-    piece counts once in a sentence.
+    Unlike plain co-occurrence, it explains away tokens that merely occur together. A token counts once in a sentence.
     """
-    codes, words, target_counts = _entries(pairs, size)
+    codes, occurrences, target_counts = _entries(pairs, size)
     kinds, kind_of = np.unique(codes, return_inverse=True)
     sources, targets = np.divmod(kinds, size)
     probability = np.ones(len(kinds))
     for _ in range(ROUNDS):
         share = probability[kind_of]
-        share /= np.bincount(words, share)[words]  # which of the pair's source pieces each target word comes from
+        share /= np.bincount(occurrences, share)[occurrences]  # the source tokens of the pair share each target token
         expected = np.bincount(kind_of, share, len(kinds))
         probability = expected / np.bincount(sources, expected, size)[sources]
     order = np.lexsort((-probability, sources))
     return Lexicon(size, sources[order], targets[order], target_counts)
 
 
-def _entries(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> tuple[Ids, Ids, Ids]:
-    """Every source piece with every target piece of a pair: source · size + target, and which target word it is."""
-    codes, words = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+def _entries(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Every pair of source and target token as source * size + target, and the number of the target occurrence."""
+    codes, occurrences = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     target_counts = np.zeros(size, np.int64)
     seen = entries = 0
     for source, target in pairs:
         sources, targets = np.unique(np.asarray(source, np.int64)), np.unique(np.asarray(target, np.int64))
         codes.append((sources[:, None] * size + targets).ravel())
-        words.append(np.tile(seen + np.arange(len(targets)), len(sources)))
+        occurrences.append(np.tile(seen + np.arange(len(targets)), len(sources)))
         target_counts[targets] += 1
         seen += len(targets)
         entries += len(codes[-1])
         if entries > MOST_ENTRIES:
             break
-    return np.concatenate(codes), np.concatenate(words), target_counts
+    return np.concatenate(codes), np.concatenate(occurrences), target_counts

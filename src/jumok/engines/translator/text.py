@@ -1,24 +1,26 @@
-"""Raw strings in, raw strings out: everything between a text and the token ids of an engine. Needs no torch."""
+"""Texts in, translations out: everything between a text and the token ids of an engine. Needs no torch."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any, overload
+from typing import Any, ClassVar, Self, overload
 
-from jumok.engines.engine import DecodingOptions, Matrix, TokenEngine
+from jumok.bundle import Bundle
+from jumok.engines.batching import FloatMatrix
+from jumok.engines.opening import choose_export, torch_engine
+from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
+from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.segments import Split, split_text
 from jumok.errors import ConfigError, InputError
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve
 from jumok.tokenizer import SPACE_MARK, Tokenizer, normalize
 
-SEGMENT_TOKENS = 200  # a sentence longer than this is cut: few that a model is trained on are
-READ_AHEAD = 4096  # lines of a stream that are sorted by length together
-READ_AHEAD_CHARACTERS = 4_000_000  # and no more than this, when lines are long
+SEGMENT_TOKENS = 200  # longer sentences are split: few in the training data are as long
 
 _LINE_ENDS = re.compile(r"[\r\n]")
 
@@ -35,21 +37,21 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A translation, and how it came about."""
+    """A translation, and details of how it was made."""
 
     text: str
     score: float = 0.0  # log-probability / length ** length_penalty; of several segments the mean
-    tokens: tuple[str, ...] = ()  # the pieces of the output
-    segments: int = 0  # into so many parts the text was split; 0: there was nothing to translate
+    tokens: tuple[str, ...] = ()  # the subwords of the output
+    segments: int = 0  # number of parts the text was split into; 0: there was nothing to translate
     finished: bool = True  # False: an output was cut at its length limit
-    loop_resolved: bool = False  # True: the first attempt repeated itself or did not end, and a second one was better
-    alternatives: tuple[Alternative, ...] = ()  # the next best, n_best - 1 of them, or fewer if there are fewer
+    loop_resolved: bool = False  # True: the first output looped or did not end, and the second search was better
+    alternatives: tuple[Alternative, ...] = ()  # the next best, at most n_best - 1
     alignment: Alignment | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Translated:
-    """What came of one segment."""
+    """The result for one segment."""
 
     source: list[int]
     hypotheses: list[Hypothesis]  # best first
@@ -60,10 +62,33 @@ class _Translated:
 class TextTranslator:
     """A translator for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
-    def __init__(self, engine: TokenEngine, tokenizer: Tokenizer, card: Mapping[str, Any] | None = None) -> None:
+    task: ClassVar[str] = "translator"
+
+    def __init__(self, engine: TranslatorEngine, tokenizer: Tokenizer, card: Mapping[str, Any] | None = None) -> None:
         self.engine = engine
         self.tokenizer = tokenizer
         self.card = dict(card or {})
+
+    @classmethod
+    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, fast: bool = False) -> Self:
+        """The translator of a bundle.
+
+        `fast` restricts the output layer to a shortlist and may end beam search earlier (CTranslate2 only): output may
+        differ slightly and depend on other lines of the batch.
+        """
+
+        def original() -> TranslatorEngine:
+            found: TranslatorEngine = torch_engine(bundle, "jumok.engines.translator.torch:TorchTranslator")
+            return found
+
+        if fast and engine == "torch":
+            raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
+        directory = choose_export(bundle, "ctranslate2" if fast else engine)
+        if directory is None:
+            return cls(original(), encoder, bundle.card)
+        from jumok.engines.translator.ctranslate2 import open_export
+
+        return cls(open_export(bundle, directory, encoder, original, fast=fast), encoder, bundle.card)
 
     @overload
     def translate(self, text: str, **options: Any) -> str: ...
@@ -87,22 +112,15 @@ class TextTranslator:
             for split, (begin, end) in zip(splits, pairwise(ends), strict=True)
         ]
 
-    def translate_stream(
-        self, lines: Iterable[str], options: DecodingOptions = DEFAULTS, *, read_ahead: int = READ_AHEAD
-    ) -> Iterator[Result]:
-        """A result for every line, in their order, in bounded memory.
-
-        `read_ahead` lines are taken at a time, so that lines of like length go through the model together. With 1 the
-        answer to a line comes before the next is read.
-        """
-        for chunk in _chunks(lines, read_ahead):
-            yield from self.translate_batch(chunk, options)
-
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
-        """The log-probability of every token of each target as the translation of its source; the last is its end."""
+        """The log-probabilities of every target's tokens, given its source; the last one is that of `</s>`."""
         if len(sources) != len(targets):
             raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; they must be pairs.")
         return self.engine.score(self.tokenizer.encode(sources), self.tokenizer.encode(targets))
+
+    def vectors(self, texts: Sequence[str]) -> FloatMatrix:
+        """A vector [B, D] of length 1 for every text: the mean of the encoder's states, similar for similar meaning."""
+        return self.engine.vectors(self.tokenizer.encode(texts))
 
     def _split(self, texts: Sequence[str], options: DecodingOptions) -> tuple[list[Split], dict[str, list[int]]]:
         """Every text in segments, and the ids of every segment."""
@@ -116,18 +134,18 @@ class TextTranslator:
 
         limit = options.segment_tokens or SEGMENT_TOKENS
         limit = limit if self.engine.longest is None else min(limit, self.engine.longest)
-        count([text.strip() for text in texts])  # most are a line that need not be split: all at once, on all cores
-        # A prefix may be several sentences long; it stays with what it is a prefix of.
+        count([text.strip() for text in texts])  # most need no splitting: one call encodes them on all cores
+        # A prefix may be several sentences long, so the text it belongs to is not split into sentences.
         usual = self._usual_tokens() if options.segment_tokens is None and not options.prefix else None
         return [split_text(text, limit, count, usual=usual) for text in texts], encoded
 
     def _usual_tokens(self) -> int | None:
-        """The longest sentences that the model is used to: a longer line is split if it has several."""
+        """The length up to which lines of the training data were common: longer lines are split into sentences."""
         usual = self.card.get("usual_tokens")
         return usual if isinstance(usual, int) else None
 
     def _prefixes(self, splits: Sequence[Split], options: DecodingOptions) -> list[list[int]] | None:
-        """The prefix of every segment: the one asked for where a text begins, none elsewhere."""
+        """The forced prefix of every segment: that of the options for the first segment of a text, else none."""
         if not options.prefix:
             return None
         [prefix] = self.tokenizer.encode([options.prefix.lstrip()])
@@ -136,7 +154,7 @@ class TextTranslator:
                 f"The prefix has {len(prefix):,} tokens, more than the {self.engine.longest:,} of the longest output. "
                 "Shorten it."
             )
-        return [[] if place else prefix for split in splits for place in range(len(split.segments))]
+        return [[] if number else prefix for split in splits for number in range(len(split.segments))]
 
     def _translate_segments(
         self, sources: list[list[int]], prefixes: list[list[int]] | None, options: DecodingOptions
@@ -144,17 +162,17 @@ class TextTranslator:
         bias = self._bias(options.bias)
         found = self.engine.generate(sources, options, prefixes=prefixes, bias=bias)
 
-        def again(places: list[int], ngram: int) -> list[list[Hypothesis]]:
+        def search_again(indices: list[int], ngram: int) -> list[list[Hypothesis]]:
             return self.engine.generate(
-                [sources[place] for place in places],
+                [sources[index] for index in indices],
                 replace(options, no_repeat_ngram=ngram),
-                prefixes=prefixes and [prefixes[place] for place in places],
+                prefixes=prefixes and [prefixes[index] for index in indices],
                 bias=bias,
             )
 
-        # With a rule as strict already, a second attempt would be the first once more.
+        # With an n-gram rule at least as strict, a second search would give the same outputs.
         pointless = 0 < options.no_repeat_ngram <= RETRY_NGRAM
-        resolved = resolve(found, sources, again) if options.resolve_loops and not pointless else found
+        resolved = resolve(found, sources, search_again) if options.resolve_loops and not pointless else found
         texts = iter(self.tokenizer.decode([hypothesis.ids for hypotheses in resolved for hypothesis in hypotheses]))
         return [
             _Translated(source, best, [_in_one_line(next(texts)) for _ in best], best is not first)
@@ -162,7 +180,7 @@ class TextTranslator:
         ]
 
     def _bias(self, words: Mapping[str, float]) -> dict[int, float]:
-        """The bias by id. A word is biased at the start of a word and inside, unless `▁` says at the start only."""
+        """The bias by id. The word-initial and the word-internal token are biased; with `▁` only the former."""
         if not words:
             return {}
         ids = {piece: number for number, piece in enumerate(self.tokenizer.pieces(range(self.tokenizer.size)))}
@@ -171,7 +189,9 @@ class TextTranslator:
             found = [ids[piece] for piece in (word, SPACE_MARK + word) if piece in ids]
             if not found:
                 pieces = " ".join(self.tokenizer.pieces(self.tokenizer.encode([word.lstrip(SPACE_MARK)])[0]))
-                raise ConfigError(f'bias: "{word}" is not one piece of the vocabulary, but: {pieces}. Bias these.')
+                raise ConfigError(
+                    f'bias: "{word}" is not a token of the vocabulary, but several: {pieces}. Bias these.'
+                )
             bias.update(dict.fromkeys(found, value))
         return bias
 
@@ -179,16 +199,16 @@ class TextTranslator:
         self,
         split: Split,
         translated: Sequence[_Translated],
-        weights: Sequence[Matrix],
+        weights: Sequence[FloatMatrix],
         options: DecodingOptions,
     ) -> Result:
         if not translated:
             return Result("\n" * split.lead.count("\n"))
         ranked = [
             Alternative(
-                split.join([segment.texts[place] for segment, place in zip(translated, places, strict=True)]), score
+                split.join([segment.texts[index] for segment, index in zip(translated, indices, strict=True)]), score
             )
-            for places, score in _best_combinations(translated, options.n_best)
+            for indices, score in _best_combinations(translated, options.n_best)
         ]
         best = [segment.hypotheses[0] for segment in translated]
         tokens = tuple(piece for hypothesis in best for piece in self.tokenizer.pieces(hypothesis.ids))
@@ -203,11 +223,11 @@ class TextTranslator:
             alignment=self._alignment(translated, weights) if options.alignment else None,
         )
 
-    def _align(self, translated: Sequence[_Translated]) -> list[Matrix]:
+    def _align(self, translated: Sequence[_Translated]) -> list[FloatMatrix]:
         outputs = [segment.hypotheses[0].ids for segment in translated]
         return self.engine.align([segment.source for segment in translated], outputs)
 
-    def _alignment(self, translated: Sequence[_Translated], weights: Sequence[Matrix]) -> Alignment:
+    def _alignment(self, translated: Sequence[_Translated], weights: Sequence[FloatMatrix]) -> Alignment:
         pieces = self.tokenizer.pieces
         return join_alignments(
             (pieces(segment.source), pieces(segment.hypotheses[0].ids), matrix)
@@ -216,31 +236,18 @@ class TextTranslator:
 
 
 def _best_combinations(translated: Sequence[_Translated], n: int) -> list[tuple[tuple[int, ...], float]]:
-    """The n best ways to take one hypothesis of each segment, best first, with the mean of their scores."""
+    """The n best choices of one hypothesis for each segment, best first: their indices and the mean of their scores."""
     best: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     for segment in translated:
         longer = [
-            ((*places, place), total + hypothesis.score)
-            for places, total in best
-            for place, hypothesis in enumerate(segment.hypotheses[:n])
+            ((*indices, index), total + hypothesis.score)
+            for indices, total in best
+            for index, hypothesis in enumerate(segment.hypotheses[:n])
         ]
         best = sorted(longer, key=lambda combination: -combination[1])[:n]
-    return [(places, total / len(translated)) for places, total in best]
-
-
-def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    characters = 0
-    for line in lines:
-        chunk.append(line)
-        characters += len(line)
-        if len(chunk) >= size or characters >= READ_AHEAD_CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
+    return [(indices, total / len(translated)) for indices, total in best]
 
 
 def _in_one_line(text: str) -> str:
-    """Without line ends, which would shift lines, and without white space around it: that is the source's."""
+    """Without line ends, which would shift lines, and without surrounding white space, which the source gives."""
     return _LINE_ENDS.sub(" ", text).strip()

@@ -1,4 +1,4 @@
-"""The engine that runs a model in PyTorch, as it was trained: a model from a bundle, or one that is being trained.
+"""The engine that runs a translator in PyTorch: a model from a bundle, or one that is being trained.
 
 Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<s>` or `</s>`, H heads, V vocabulary.
 """
@@ -13,8 +13,12 @@ import torch
 from torch import Tensor
 
 from jumok.bundle import Bundle
-from jumok.engines.engine import Matrix, SearchOptions, longest_output, sorted_batches
-from jumok.engines.torch_models import Ids, device_of, load_model, log_probs_of, next_log_probs, padded, undisturbed
+from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
+from jumok.engines.options import SearchOptions
+from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded
+from jumok.engines.torch_vectors import sentence_vectors
+from jumok.engines.translator.engine import longest_output
+from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.errors import InputError
 from jumok.model.attention import attention_weights
 from jumok.model.cache import DecoderCache
@@ -29,29 +33,29 @@ from jumok.tokenizer import BOS, EOS
 FORCED_TOKENS = 4096  # padded tokens of either side at a time, when targets are given
 
 
-class TorchEngine:
-    """A `TokenEngine` around a `Translator`, which it uses as it is: no copy, and its training mode is kept."""
+class TorchTranslator:
+    """A `TranslatorEngine` around a `Translator`: no copy is made, and its training mode is restored."""
 
     def __init__(self, model: Translator) -> None:
         self.model = model
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle) -> TorchEngine:
+    def from_bundle(cls, bundle: Bundle) -> TorchTranslator:
         """An engine with a model of its own, built from a model directory."""
         return cls(load_model(bundle, Translator))
 
     @property
     def longest(self) -> int | None:
-        """The most tokens a source or an output can have, `</s>` not counted; None: any number."""
+        """The most tokens a source or an output can have, `</s>` not counted; None: no limit."""
         config = self.model.config
         return config.max_length - 1 if config.positions == "learned" else None
 
     def generate(
         self,
-        sources: Ids,
+        sources: TokenIds,
         options: SearchOptions,
         *,
-        prefixes: Ids | None = None,
+        prefixes: TokenIds | None = None,
         bias: Mapping[int, float] | None = None,
     ) -> list[list[Hypothesis]]:
         """The `n_best` outputs for each source, best first."""
@@ -62,7 +66,7 @@ class TorchEngine:
             for source, prefix in zip(sources, prefixes, strict=True)
         ]
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        with undisturbed(self.model, max([0, *map(len, sources), *limits])):
+        with evaluating(self.model, max([0, *map(len, sources), *limits])):
             for batch in sorted_batches([len(source) + 1 for source in sources], options.batch_tokens, options.rows):
                 found = self._search(
                     [sources[i] for i in batch],
@@ -75,8 +79,8 @@ class TorchEngine:
                     results[index] = hypotheses
         return results
 
-    def score(self, sources: Ids, targets: Ids) -> list[list[float]]:
-        """The log-probability of every token of each target, and last that of its `</s>`."""
+    def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
+        """The log-probabilities of every target's tokens; the last one is that of `</s>`."""
         results: list[list[float]] = [[] for _ in sources]
         with self._forced(sources, targets) as batches:
             for batch, source, target in batches:
@@ -86,13 +90,12 @@ class TorchEngine:
                     results[index] = row[: len(targets[index]) + 1]
         return results
 
-    def align(self, sources: Ids, targets: Ids) -> list[Matrix]:
-        """For each pair a matrix [T, S]: how much of each source token went into each target token. Rows sum to 1.
+    def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
+        """For each pair a matrix [T, S] of attention weights; rows sum to 1.
 
-        They are the weights of attention to the source, the mean over the heads of the last layer but one: the last
-        one is busy choosing the word, the lower ones have not decided yet.
+        They are the mean over the heads of the cross-attention of the last layer but one, which aligns best.
         """
-        results: dict[int, Matrix] = {}
+        results: dict[int, FloatMatrix] = {}
         with self._forced(sources, targets) as batches, self._recorded_attention() as recorded:
             for batch, source, target in batches:
                 self.model.states(source, target[:, :-1])
@@ -101,9 +104,14 @@ class TorchEngine:
                     results[index] = matrix[: len(targets[index]) + 1, : len(sources[index]) + 1].copy()
         return [results[index] for index in range(len(sources))]
 
+    def vectors(self, texts: TokenIds) -> FloatMatrix:
+        """Sentence vectors [B, D] of length 1; a long text is encoded in parts, as it is translated."""
+        with evaluating(self.model, min(max(map(len, texts), default=0), SEGMENT_TOKENS)):
+            return sentence_vectors(self.model, lambda rows: self.model.encode(rows).states, texts, SEGMENT_TOKENS)
+
     @contextmanager
     def _recorded_attention(self) -> Iterator[list[tuple[Tensor, Tensor, Tensor | None]]]:
-        """A list that grows by (queries, keys, mask) whenever the layer that aligns looks at the source."""
+        """A list to which every call of the aligning layer's cross-attention appends (queries, keys, mask)."""
         recorded: list[tuple[Tensor, Tensor, Tensor | None]] = []
         layers: Any = self.model.decoder.layers
         attend = layers[max(0, len(layers) - 2)].cross_attention.attend
@@ -114,7 +122,7 @@ class TorchEngine:
             hook.remove()
 
     def _search(
-        self, sources: Ids, limits: list[int], prefixes: Ids, options: SearchOptions, constraints: Constraints
+        self, sources: TokenIds, limits: list[int], prefixes: TokenIds, options: SearchOptions, constraints: Constraints
     ) -> list[list[Hypothesis]]:
         memory = self.model.encode(padded([[*source, EOS] for source in sources], self._device))
         common: dict[str, Any] = {
@@ -131,7 +139,7 @@ class TorchEngine:
             self._step,
             cache,
             limits,
-            # From the source itself, so that its place among others decides nothing.
+            # Seeded by the source itself, so that its position among the others has no influence.
             seeds=[derive_seed(drawn.seed, "source", *source) for source in sources],
             samples=options.n_best,
             temperature=drawn.temperature,
@@ -145,12 +153,12 @@ class TorchEngine:
         return next_log_probs(self.model, states[:, -1]), cache
 
     @contextmanager
-    def _forced(self, sources: Ids, targets: Ids) -> Iterator[Iterator[tuple[list[int], Tensor, Tensor]]]:
-        """Batches of (indices, sources [B, S] with `</s>`, targets [B, T] with `<s>` and `</s>`), the model ready."""
+    def _forced(self, sources: TokenIds, targets: TokenIds) -> Iterator[Iterator[tuple[list[int], Tensor, Tensor]]]:
+        """Batches for teacher forcing: (indices, sources [B, S] with `</s>`, targets [B, T] with `<s>` and `</s>`)."""
         if len(sources) != len(targets):
             raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; they must be pairs.")
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-        with undisturbed(self.model, max(map(len, [*sources, *targets]), default=0)):
+        with evaluating(self.model, max(map(len, [*sources, *targets]), default=0)):
             yield (
                 (
                     batch,

@@ -10,12 +10,12 @@ from typing import Any
 
 from jumok.data.examples import Rejections
 from jumok.data.reading.passages import read_passages
-from jumok.engines.language_model.text import TextGenerator
+from jumok.engines.language_model.text import TextLanguageModel
 from jumok.metrics.translation import pair_scores, total_score
 from jumok.recipes.evaluating.evaluation import Evaluation, only_file
 
 
-def evaluate(model: TextGenerator, files: Sequence[Path]) -> Evaluation:
+def evaluate(model: TextLanguageModel, files: Sequence[Path]) -> Evaluation:
     """Perplexity per token and per byte, bits per byte, and speed on a text file."""
     rejections = Rejections()
     passages = [example.inputs[0] for example in read_passages([only_file(files)], rejections)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data.reading.aligned import aligned_texts
-from jumok.engines.engine import DecodingOptions
+from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.text import TextTranslator
 from jumok.metrics.translation import corpus_scores, exact_match
 from jumok.recipes.evaluating.evaluation import Evaluation

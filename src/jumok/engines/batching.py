@@ -1,0 +1,61 @@
+"""Batches of sequences of similar length, and results put back into the original order. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.tokenizer import PAD
+
+TokenIds: TypeAlias = Sequence[Sequence[int]]  # the ids of several texts, without <s> and </s>
+FloatMatrix: TypeAlias = npt.NDArray[np.float32]
+Result = TypeVar("Result")
+
+LEAST_LENGTH = 8  # shorter sequences count as this long: each also costs a score for every token of the vocabulary
+
+
+def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[list[int]]:
+    """Indices of `lengths` in batches of similar length: longest length * batch size * rows is within the budget.
+
+    The longest come first, so that what does not fit into memory fails at once. A sequence over the budget has a batch
+    of its own.
+    """
+    batches: list[list[int]] = []
+    room = 0
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if not batches or len(batches[-1]) == room:
+            batches.append([])
+            room = max(1, budget // (max(lengths[index], LEAST_LENGTH) * rows))
+        batches[-1].append(index)
+    return batches
+
+
+def in_two_ways(
+    fits: Sequence[bool],
+    usual: Callable[[list[int]], Iterable[Result]],
+    other: Callable[[list[int]], Iterable[Result]],
+) -> list[Result]:
+    """Results in the original order: `usual(indices)` for those that fit, `other(indices)` for the rest, if any."""
+    chosen = [index for index, fit in enumerate(fits) if fit]
+    results = dict(zip(chosen, usual(chosen), strict=True))
+    if rest := [index for index, fit in enumerate(fits) if not fit]:
+        results.update(zip(rest, other(rest), strict=True))
+    return [results[index] for index in range(len(fits))]
+
+
+def padded_array(rows: TokenIds) -> npt.NDArray[np.int64]:
+    """Rows of ids as one array [B, S], shorter rows padded."""
+    result = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+    for number, row in enumerate(rows):
+        result[number, : len(row)] = row
+    return result
+
+
+def to_unit_length(vectors: FloatMatrix) -> FloatMatrix:
+    """The vectors [B, D], each divided by its norm; zeros stay zeros."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    result: FloatMatrix = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    return result

@@ -1,0 +1,58 @@
+"""Which engine runs a model: its CTranslate2 export if there is one, else PyTorch, imported only then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jumok.bundle import Bundle, successor
+from jumok.errors import BundleError, MissingExtraError
+from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
+from jumok.tasks import resolve
+
+ENGINES = ("torch", "ctranslate2")
+DIRECTORY, CERTIFICATE = "ctranslate2", "certificate.json"
+
+
+def exported_model(bundle: Bundle) -> Path | None:
+    """The verified CTranslate2 export of a bundle; None if there is none, or one of other weights."""
+    final = bundle.path / DIRECTORY
+    directory = final if final.is_dir() else successor(final)  # the latter while an export is being replaced
+    if not directory.is_dir():
+        return None
+    try:
+        verify_directory(directory)
+        certificate = read_certificate(directory)
+    except UnreadableError as error:
+        raise BundleError(f"{error.problem} Export the model again with `jumok export`.") from error
+    return directory if certificate.get("weights") == bundle.weights_digest else None
+
+
+def read_certificate(directory: Path) -> dict[str, Any]:
+    """The certificate of an export."""
+    where = directory / CERTIFICATE
+    return parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
+
+
+def choose_export(bundle: Bundle, engine: str) -> Path | None:
+    """The export that `engine` means: None for PyTorch, or for "auto" without an export."""
+    if engine == "torch":
+        return None
+    directory = exported_model(bundle)
+    if directory is None and engine == "ctranslate2":
+        raise BundleError(
+            f"{bundle.path}: is not exported to CTranslate2, or was trained further since. "
+            "Export it first with `jumok export`."
+        )
+    return directory
+
+
+def torch_engine(bundle: Bundle, reference: str) -> Any:
+    """The PyTorch engine class that a reference "module:name" stands for, with the model of the bundle."""
+    try:
+        engine = resolve(reference)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "jaxtyping"):
+            raise
+        raise MissingExtraError(error.name, "train", f"Running {bundle.path} with PyTorch") from error
+    return engine.from_bundle(bundle)

@@ -1,0 +1,129 @@
+"""Options of search, sampling, decoding and generation, checked when they are made. No torch here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from jumok.errors import ConfigError, did_you_mean
+
+LOWEST_TEMPERATURE = 0.001  # except 0
+SHORTEST_SEGMENT = 8  # tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Random outputs instead of search. The sample for a text depends only on the text and the seed."""
+
+    temperature: float = 1.0  # below 1 more conservative, above 1 more random, 0 greedy
+    top_k: int = 0  # sample from this many most probable tokens; 0: all
+    top_p: float = 1.0  # sample from the smallest set of tokens with this total probability
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _require_number(self, "temperature", 0, math.inf)
+        if 0 < self.temperature < LOWEST_TEMPERATURE:  # dividing by less would overflow
+            raise ConfigError(
+                f"temperature is {self.temperature}; it must be 0 (greedy) or at least {LOWEST_TEMPERATURE}."
+            )
+        _require_integer(self, "top_k", 0)
+        _require_number(self, "top_p", 0, 1)
+        if self.top_p == 0:
+            raise ConfigError("top_p is 0; it must be above 0 and at most 1 (all tokens).")
+        _require_integer(self, "seed", 0)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How an engine searches for the best outputs."""
+
+    beam: int = 5  # beam width; 1 is greedy search. Not used when sampling
+    n_best: int = 1  # outputs for each source; at most `beam`, or any number of samples
+    length_penalty: float = 1.0  # scores are log-probability / length ** length_penalty
+    no_repeat_ngram: int = 0  # no n-gram of this length twice in an output; 0: no such rule
+    max_ratio: float = 2.0  # the longest output has max_ratio * source tokens + 32 tokens
+    sampling: Sampling | None = None
+    batch_tokens: int = 4096  # padded source tokens * beam in a batch; changes no output
+
+    def __post_init__(self) -> None:
+        _require_integer(self, "beam", 1)
+        _require_integer(self, "n_best", 1)
+        if self.n_best > self.beam and self.sampling is None:
+            raise ConfigError(
+                f"n_best is {self.n_best}, more than the beam of {self.beam}. Use a beam as wide, or less."
+            )
+        _require_number(self, "length_penalty", 0, math.inf)
+        _require_integer(self, "no_repeat_ngram", 0)
+        _require_number(self, "max_ratio", 0, math.inf)
+        _require_integer(self, "batch_tokens", 1)
+        if self.sampling is not None and not isinstance(self.sampling, Sampling):
+            raise ConfigError(f"sampling is {self.sampling!r}; it must be Sampling(temperature=…, …) or None.")
+
+    @property
+    def rows(self) -> int:
+        """Hypotheses of one source in a batch."""
+        return self.beam if self.sampling is None else self.n_best
+
+
+@dataclass(frozen=True)
+class DecodingOptions(SearchOptions):
+    """How texts are translated: the search, and constraints on the output text."""
+
+    prefix: str = ""  # every output begins with it
+    # Word or subword of the vocabulary → added to its log-probability at every step; "▁" marks the start of a word.
+    bias: Mapping[str, float] = field(default_factory=dict)
+    segment_tokens: int | None = None  # longer lines are split at sentence ends; None: as long as in training
+    resolve_loops: bool = True  # search again, without repeated n-grams, for outputs that loop or do not end
+    alignment: bool = False  # also align output tokens with source tokens
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.prefix, str) or "\n" in self.prefix:
+            raise ConfigError(f"prefix is {self.prefix!r}; it must be text of one line.")
+        for word, value in self.bias.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise ConfigError(f'The bias of "{word}" is {value!r}; it must be a finite number.')
+        if self.segment_tokens is not None:
+            _require_integer(self, "segment_tokens", SHORTEST_SEGMENT)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Options by name. An unknown name is a ConfigError that suggests the nearest known one."""
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ConfigError(f'Unknown option "{name}".{did_you_mean(name, known)}')
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """How a language model continues a text."""
+
+    max_tokens: int = 200
+    temperature: float = 1.0  # 0: always the most probable token
+    top_k: int = 0  # as in `Sampling`
+    top_p: float = 1.0
+    no_repeat_ngram: int = 0  # no n-gram of this length twice, the prompt included; 0: no such rule
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _require_integer(self, "max_tokens", 1)
+        _require_integer(self, "no_repeat_ngram", 0)
+        Sampling(self.temperature, self.top_k, self.top_p, self.seed)  # checks the others
+
+
+def _require_integer(options: object, name: str, least: int) -> None:
+    value = getattr(options, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number, at least {least}.")
+
+
+def _require_number(options: object, name: str, least: float, most: float) -> None:
+    value = getattr(options, name)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not least <= value <= most:
+        upper = f" and at most {most:g}" if math.isfinite(most) else ""
+        raise ConfigError(f"{name} is {value!r}; it must be a number, at least {least:g}{upper}.")

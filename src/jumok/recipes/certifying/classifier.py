@@ -1,0 +1,31 @@
+"""The certificate of a classifier: equal classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jumok.engines.certificate import ParityError, compare_scores, random_sources
+from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
+from jumok.engines.classifier.torch import TorchClassifier
+from jumok.recipes.certifying.probes import MOST_PROBES, Export
+
+MOST_DIFFERENT = 0.01  # share of texts whose class quantization may change
+
+
+def certify(export: Export) -> dict[str, Any]:
+    """Compare the class scores of probes and of random texts."""
+    original = TorchClassifier.from_bundle(export.bundle)
+    exported = Ctranslate2Classifier(export.directory, export.bundle, lambda: original)
+    texts = [
+        *export.encoder.encode([inputs[0] for inputs in export.probes[:MOST_PROBES]]),
+        *random_sources(export.encoder),
+    ]
+    texts = [text for text in texts if not exported.too_long(text)]
+    found = compare_scores(original.scores(texts), exported.scores(texts), texts)
+    different = found.sources - found.equal
+    if not export.is_exact and different > MOST_DIFFERENT * found.sources:
+        raise ParityError(
+            f"Rounded to {export.quantization} the model gives {different} of {found.sources} probes another class: "
+            f"more than {MOST_DIFFERENT:.0%}. Nothing was exported; export it as float32."
+        )
+    return export.values(found)

@@ -1,0 +1,97 @@
+"""The certificate of a translator: equal greedy translations, BLEU on the probes, and a shortlist that loses none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from jumok.data.store import TokenStore
+from jumok.engines.certificate import GreedyEngine, ParityError, compare, random_sources
+from jumok.engines.conversion import SHORTLIST, longest_text
+from jumok.engines.options import SearchOptions
+from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator
+from jumok.engines.translator.engine import TranslatorEngine
+from jumok.engines.translator.shortlist import learn_lexicon
+from jumok.engines.translator.torch import TorchTranslator
+from jumok.metrics.translation import corpus_scores
+from jumok.model.config import config_from_dict
+from jumok.recipes.certifying.probes import MOST_PROBES, Export, Probes
+from jumok.tokenizer import Tokenizer
+
+GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # outputs for random sources may not end
+MOST_BLEU_LOST = 0.5  # on the probes, by quantization
+# Candidates of a source token, frequent tokens, and the patience of beam search, from the fastest on: the first that
+# loses at most this much is taken. On 500 probes, a few outputs that are different but no worse change BLEU by more.
+SHORTLISTS = ((50, 300, 1.0), (50, 300, 1.2), (50, 300, PATIENCE), (100, 1_000, PATIENCE))
+MOST_BLEU_LOST_BY_SHORTLIST, FAST_BEAM, MOST_FAST_PROBES = 0.1, 5, 1_000
+LEAST_BLEU = 1.0  # of greedy search; below that the model does not translate yet, and outputs may never end
+SHORTLIST_PAIRS = 60_000  # more hardly change the shortlist
+
+
+def certify(export: Export) -> dict[str, Any]:
+    """Compare the translations of probes and of random sources; add a shortlist where it does no harm."""
+    tokenizer, probes = export.encoder, export.probes[:MOST_PROBES]
+    original, exported = TorchTranslator.from_bundle(export.bundle), _exported(export)
+    sources = [*tokenizer.encode([inputs[0] for inputs in probes]), *random_sources(tokenizer)]
+    longest = longest_text(original.model.config)
+    sources = [source for source in sources if len(source) <= longest]
+    values = export.values(compare(translating(original), translating(exported), sources))
+    if not probes:
+        return values
+    values["bleu"] = _bleu(original, tokenizer, probes)
+    if not export.is_exact:
+        values["bleu_exported"] = _bleu(exported, tokenizer, probes)
+        _require_bleu(values["bleu"], values["bleu_exported"], export)
+    if export.train is not None and values["bleu"] >= LEAST_BLEU:
+        values.update(_add_shortlist(export, export.train))
+    return values
+
+
+def translating(engine: TranslatorEngine) -> GreedyEngine:
+    """Greedy translation, to be compared."""
+    return GreedyEngine(lambda sources: [found[0].ids for found in engine.generate(sources, GREEDY)], engine.score)
+
+
+def _exported(export: Export, *, fast: float | None = None) -> Ctranslate2Translator:
+    return Ctranslate2Translator(
+        export.directory,
+        export.encoder,
+        lambda: TorchTranslator.from_bundle(export.bundle),
+        longest=longest_text(config_from_dict(export.bundle.config)),
+        fast=fast,
+    )
+
+
+def _add_shortlist(export: Export, train: TokenStore) -> dict[str, Any]:
+    """Put the fastest shortlist that loses hardly any BLEU beside the exported model, if there is one."""
+    tokenizer, probes, file = export.encoder, export.probes[:MOST_FAST_PROBES], export.directory / SHORTLIST
+    lexicon = learn_lexicon(_pairs(train), tokenizer.size)
+    values: dict[str, Any] = {"bleu_beam": _bleu(_exported(export), tokenizer, probes, FAST_BEAM)}
+    for candidates, frequent, patience in SHORTLISTS:
+        file.write_bytes(lexicon.shortlist(tokenizer, candidates, frequent))
+        values["bleu_fast"] = _bleu(_exported(export, fast=patience), tokenizer, probes, FAST_BEAM)
+        if values["bleu_fast"] >= values["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST:
+            chosen = {"candidates": candidates, "frequent": frequent, "patience": patience}
+            return {**values, "shortlist": chosen}
+    file.unlink()
+    return {**values, "shortlist": None}
+
+
+def _pairs(train: TokenStore) -> Iterator[tuple[list[int], list[int]]]:
+    for number in random.Random(0).sample(range(len(train)), min(len(train), SHORTLIST_PAIRS)):  # a file may be sorted
+        yield train.example("source", number), train.example("target", number)
+
+
+def _bleu(engine: TranslatorEngine, tokenizer: Tokenizer, probes: Probes, beam: int = 1) -> float:
+    sources, references = tokenizer.encode([pair[0] for pair in probes]), [pair[1] for pair in probes]
+    outputs = tokenizer.decode([found[0].ids for found in engine.generate(sources, SearchOptions(beam=beam))])
+    return corpus_scores(outputs, references).bleu
+
+
+def _require_bleu(wanted: float, found: float, export: Export) -> None:
+    if found < wanted - MOST_BLEU_LOST:
+        raise ParityError(
+            f"Rounded to {export.quantization} the model has BLEU {found:.2f} instead of {wanted:.2f} on the probes: "
+            f"more than {MOST_BLEU_LOST} is lost. Nothing was exported; export it as float32."
+        )
