@@ -65,6 +65,42 @@ def test_prefixes_are_honoured_and_counted(seed, prefixes, extra):
         assert consistent(model, sentence, found, 1.0)
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=SEEDS,
+    prefixes=st.lists(st.lists(WORDS, max_size=5), min_size=1, max_size=4),
+    extra=st.integers(0, 4),
+    n=st.integers(0, 2),
+    bias=st.dictionaries(WORDS, st.floats(-3, 3), max_size=2),
+)
+def test_prefixes_in_one_pass_give_the_same(seed, prefixes, extra, n, bias):
+    limits = [max(1, len(prefix) + extra) for prefix in prefixes]
+    options = {"constraints": replace(PLAIN, no_repeat_ngram=n, bias=bias), "prefixes": prefixes}
+    searches = [
+        lambda model, **more: beam_search(model.step, model.cache(), limits, beam=3, n_best=3, **options, **more),
+        lambda model, **more: beam_search(model.step, model.cache(), limits, beam=1, **options, **more),
+        lambda model, **more: sample(
+            model.step, model.cache(), limits, seeds=list(range(len(limits))), samples=3, **options, **more
+        ),
+    ]
+    for search in searches:
+        model = ToyModel.random([seed + number for number in range(len(prefixes))], 7)
+        slowly, steps = search(model), model.steps
+        model.steps = 0
+        quickly = search(model, prefill=model.prefill)
+        shared = min(map(len, prefixes))
+        assert model.steps == steps - shared + (shared > 0)
+        for one, other in zip(slowly, quickly, strict=True):
+            assert [h.ids for h in one] == [h.ids for h in other]
+            assert [h.finished for h in one] == [h.finished for h in other]
+            assert all(abs(a.score - b.score) < TOLERANCE for a, b in zip(one, other, strict=True))
+            assert all(
+                abs(a - b) < TOLERANCE
+                for h, g in zip(one, other, strict=True)
+                for a, b in zip(h.log_probs, g.log_probs, strict=True)
+            )
+
+
 def test_a_prefix_as_brute_force_sees_it():
     model = ToyModel.random([3], 6)
     expected = [(score, ids) for score, ids in model.everything(0, 4, 0.6) if ids[:2] == [4, 2]]

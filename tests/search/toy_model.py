@@ -13,7 +13,7 @@ from torch import Tensor
 
 from jumok.search.constraints import Constraints
 from jumok.search.hypothesis import Hypothesis
-from jumok.search.step import Step
+from jumok.search.step import Prefill, Step
 
 END, START = 0, 1  # in toy vocabularies; all other ids are words
 PLAIN = Constraints(banned=(START,), min_length=0, start=START, end=END)
@@ -66,6 +66,21 @@ class ToyModel:
             return torch.stack(rows), ToyCache(cache.sentences, cache.rows_of, history)
 
         return step
+
+    @property
+    def prefill(self) -> Prefill[ToyCache]:
+        def prefill(ids: Tensor, cache: ToyCache) -> tuple[Tensor, ToyCache]:
+            self.steps += 1
+            assert len(ids) == len(cache.rows_of) == len(cache.sentences), "one row a sentence"
+            assert not cache.history.numel()
+            history = ids[:, :-1]
+            found = [
+                [float(self.log_probs(s, row[: t + 1])[row[t + 1]]) for t in range(len(row) - 1)]
+                for s, row in zip(cache.rows_of.tolist(), ids.tolist(), strict=True)
+            ]
+            return torch.tensor(found, dtype=torch.float64), ToyCache(cache.sentences, cache.rows_of, history)
+
+        return prefill
 
     def log_probs(self, sentence: int, history: list[int]) -> Tensor:
         table = self.tables[sentence]

@@ -72,6 +72,18 @@ def log_probs_of(model: Any, states: Tensor, wanted: Tensor) -> Tensor:
     return found
 
 
+def prefill(model: Any, ids: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    """Feed all ids [N, 1 + P] but the last in one pass; returns log-probabilities [N, P] of ids[:, 1:], and a cache.
+
+    `search.step.Prefill` for any model with a decoder.
+    """
+    vocabulary = len(model.embed.tokens.weight)
+    if int(ids.max()) >= vocabulary:
+        raise ConfigError(f"A prefix names id {int(ids.max())}; the vocabulary ends at {vocabulary - 1}.")
+    states, cache = model.decode(ids[:, :-1], cache)
+    return log_probs_of(model, states.flatten(0, 1), ids[:, 1:].flatten()).view(len(ids), -1), cache
+
+
 def next_log_probs(model: Any, states: Tensor) -> Tensor:
     """The log-probabilities [N, V] of the token after the states [N, D]; -inf for tokens that no text contains."""
     logits = model.logits(states).float()

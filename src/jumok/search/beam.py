@@ -13,7 +13,7 @@ from jumok.search.constraints import Constraints, Rules
 from jumok.search.decoding import Candidates, Choose, State, decode
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.ranking import best_candidates
-from jumok.search.step import CacheT, Step
+from jumok.search.step import CacheT, Prefill, Step
 
 NO_CONSTRAINTS = Constraints()
 
@@ -28,14 +28,16 @@ def beam_search(
     length_penalty: float = 1.0,
     constraints: Constraints = NO_CONSTRAINTS,
     prefixes: Sequence[Sequence[int]] | None = None,
+    prefill: Prefill[CacheT] | None = None,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
     """The `n_best` outputs of each sentence, best first; fewer only where fewer exist.
 
-    `max_lengths` has one limit for every sentence: the most tokens before </s>. An output that reaches it is ended
-    there and says finished=False, unless </s> is what the model finds best at that place. Scores are log-probability /
+    `max_lengths` has one limit for every sentence: the most tokens before </s>. An output that reaches it ends there
+    with finished=False, unless </s> is the most probable token at that position. Scores are log-probability /
     length ** length_penalty, where </s> counts as a token, as in CTranslate2. A sentence leaves the batch as soon as
-    nothing in its beam can still become better than what it has; with `beam` 1 (greedy search) at its first </s>.
+    nothing in its beam can still beat its best outputs; with `beam` 1 (greedy search) at its first </s>. `prefill`
+    feeds forced prefixes in one forward pass.
     """
     if beam < 1:
         raise ConfigError(f"beam is {beam}; it must be at least 1 (1 is greedy search).")
@@ -43,7 +45,7 @@ def beam_search(
         raise ConfigError(f"n_best is {n_best}; with a beam of {beam} it must be 1 to {beam}.")
     check_length_penalty(length_penalty)
     rules = Rules(constraints, max_lengths, prefixes, device)
-    return decode(step, cache, choose_best(beam, constraints.end), rules, n_best, length_penalty)
+    return decode(step, cache, choose_best(beam, constraints.end), rules, n_best, length_penalty, prefill)
 
 
 def check_length_penalty(length_penalty: float) -> None:

@@ -63,9 +63,10 @@ class Rules:
         self.constraints = constraints
         self.device = torch.device(device)
         self.limits = torch.tensor(limits, dtype=torch.long, device=device)  # [B]
-        longest = max(map(len, prefixes), default=0)
+        longest, shortest = (of(map(len, prefixes), default=0) for of in (max, min))
         table = [[*prefix, *[FREE] * (longest - len(prefix))] for prefix in prefixes]
-        self._prefixes = torch.tensor(table, dtype=torch.long, device=device)  # [B, P]
+        self._prefixes = torch.tensor(table, dtype=torch.long, device=device).view(len(limits), longest)  # [B, P]
+        self.shared_prefix = self._prefixes[:, :shortest]  # [B, shortest] the tokens that are forced for all sentences
         self._banned = torch.tensor(constraints.banned, dtype=torch.long, device=device)
         self._biased = torch.tensor(list(constraints.bias), dtype=torch.long, device=device)
         self._bias = torch.tensor(list(constraints.bias.values()), dtype=torch.float64, device=device)
@@ -77,14 +78,20 @@ class Rules:
         """The most that one more token can add to a total. Log-probabilities add nothing; only a bias can."""
         return max([0.0, *self.constraints.bias.values()])
 
+    def biases(self, ids: Tensor) -> Tensor:
+        """The bias of each of the ids."""
+        total = torch.zeros(ids.shape, dtype=torch.float64, device=ids.device)
+        for token, bias in self.constraints.bias.items():
+            total[ids == token] = bias
+        return total
+
     def apply(self, log_probs: Tensor, ids: Tensor, sentences: Tensor) -> Tensor:
         """Writes the rules into log_probs [B, R, V], for outputs so far [B, R, t] of the given `sentences` [B].
 
         Returns [B, R]: True where an output has to end here, though the model would rather go on.
         """
         so_far = ids.shape[2]
-        if so_far == 0:
-            self._check_vocabulary(log_probs.shape[2])
+        self._check_vocabulary(log_probs.shape[2])
         if len(self._biased):
             log_probs[:, :, self._biased] += self._bias.to(log_probs.dtype)
         held, tokens = self._prefix_tokens(so_far, sentences)

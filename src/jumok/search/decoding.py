@@ -17,7 +17,7 @@ from torch import Tensor
 from jumok.errors import JumokError
 from jumok.search.constraints import Rules
 from jumok.search.hypothesis import Hypothesis
-from jumok.search.step import CacheT, Step
+from jumok.search.step import CacheT, Prefill, Step
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,22 @@ class Scoring:
 
 
 def decode(
-    step: Step[CacheT], cache: CacheT, choose: Choose[CacheT], rules: Rules, n_best: int, length_penalty: float
+    step: Step[CacheT],
+    cache: CacheT,
+    choose: Choose[CacheT],
+    rules: Rules,
+    n_best: int,
+    length_penalty: float,
+    prefill: Prefill[CacheT] | None,
 ) -> list[list[Hypothesis]]:
-    """Runs until no sentence has a hypothesis left that could be among its `n_best`. Best first, for every sentence."""
+    """Run until no sentence has a hypothesis left that could be among its `n_best`. Best first, for every sentence.
+
+    Without `prefill`, forced prefixes are fed one token a step.
+    """
     results: list[list[Hypothesis]] = [[] for _ in range(len(rules.limits))]
     scoring = Scoring.of(n_best, length_penalty, rules)
     with torch.inference_mode():
-        state = _start(cache, rules)
+        state = _start(cache, rules, prefill)
         while len(state.sentences):
             log_probs, cache = step(state.ids[:, :, -1].reshape(-1, 1), state.cache)
             log_probs = log_probs.view(*state.totals.shape, -1)
@@ -112,11 +121,17 @@ def require_numbers(values: Tensor) -> None:
         raise JumokError("The model gives probabilities that are no numbers: its weights are damaged or have diverged.")
 
 
-def _start(cache: CacheT, rules: Rules) -> State[CacheT]:
+def _start(cache: CacheT, rules: Rules, prefill: Prefill[CacheT] | None) -> State[CacheT]:
     sentences = torch.arange(len(rules.limits), device=rules.device)
-    totals = torch.zeros(len(sentences), 1, device=rules.device)
-    ids = torch.full((len(sentences), 1, 1), rules.constraints.start, device=rules.device)
-    return State(cache, sentences, ids, totals[:, :, None][:, :, :0], totals, torch.full_like(totals[:, 0], -torch.inf))
+    ids = torch.full((len(sentences), 1), rules.constraints.start, device=rules.device)
+    log_probs = torch.zeros(len(sentences), 0, device=rules.device)
+    if prefill is not None and rules.shared_prefix.numel():
+        ids = torch.cat((ids, rules.shared_prefix), 1)
+        log_probs, cache = prefill(ids, cache)
+        log_probs = log_probs + rules.biases(rules.shared_prefix).to(log_probs.dtype)
+    totals = log_probs.sum(1, keepdim=True)
+    worst = torch.full_like(totals[:, 0], -torch.inf)
+    return State(cache, sentences, ids[:, None], log_probs[:, None], totals, worst)
 
 
 def _collect(

@@ -18,7 +18,7 @@ from jumok.search.constraints import Constraints, Rules
 from jumok.search.decoding import Candidates, Choose, State, decode, require_numbers
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.ranking import best_candidates
-from jumok.search.step import CacheT, Step
+from jumok.search.step import CacheT, Prefill, Step
 from jumok.seeds import bit_stream
 
 
@@ -35,6 +35,7 @@ def sample(
     length_penalty: float = 1.0,
     constraints: Constraints = NO_CONSTRAINTS,
     prefixes: Sequence[Sequence[int]] | None = None,
+    prefill: Prefill[CacheT] | None = None,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
     """`samples` random outputs of each sentence, those with the best score first.
@@ -56,12 +57,12 @@ def sample(
     check_length_penalty(length_penalty)
     rules = Rules(constraints, max_lengths, prefixes, device)
     if temperature == 0:
-        greedy = decode(step, cache, choose_best(1, constraints.end), rules, 1, length_penalty)
+        greedy = decode(step, cache, choose_best(1, constraints.end), rules, 1, length_penalty, prefill)
         return [hypotheses * samples for hypotheses in greedy]
     choose: Choose[CacheT] = _choose_randomly(
         _random_numbers(seeds, samples, rules), temperature, top_k, top_p, constraints.end
     )
-    return decode(step, cache, choose, rules, samples, length_penalty)
+    return decode(step, cache, choose, rules, samples, length_penalty, prefill)
 
 
 def _random_numbers(seeds: Sequence[int], samples: int, rules: Rules) -> Tensor:

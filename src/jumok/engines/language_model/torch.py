@@ -6,6 +6,7 @@ Shape letters: B texts, T tokens with `<s>` or `</s>`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds, sorted_batches
 from jumok.engines.language_model.text import OnToken, ignore_token
 from jumok.engines.options import GenerationOptions
-from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded
+from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded, prefill
 from jumok.model.cache import DecoderCache
 from jumok.model.language_model import LanguageModel
 from jumok.search.constraints import Constraints
@@ -41,13 +42,13 @@ def generate_ids(
     model: LanguageModel, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
 ) -> list[int]:
     """The continuation of the prompt. `on_token` gets every new token as soon as it is chosen."""
-    position = 0
+    begun = False
 
     def step(ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        nonlocal position
-        if position > len(prompt):
+        nonlocal begun
+        if begun:  # the first step is fed the last token of the prompt, or <s>
             on_token(int(ids))
-        position += 1
+        begun = True
         states, cache = model.decode(ids, cache)
         return next_log_probs(model, states[:, -1]), cache
 
@@ -63,6 +64,7 @@ def generate_ids(
             top_p=options.top_p,
             constraints=Constraints(no_repeat_ngram=options.no_repeat_ngram),
             prefixes=[list(prompt)],
+            prefill=partial(prefill, model),
         )
     return best.ids[len(prompt) :]
 

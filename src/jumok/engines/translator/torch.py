@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
 from jumok.engines.options import SearchOptions
-from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded
+from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded, prefill
 from jumok.engines.torch_vectors import sentence_vectors
 from jumok.engines.translator.engine import longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
@@ -129,6 +130,7 @@ class TorchTranslator:
             "length_penalty": options.length_penalty,
             "constraints": constraints,
             "prefixes": prefixes,
+            "prefill": partial(prefill, self.model),
             "device": self._device,
         }
         cache = self.model.decoder.remember(memory.states, memory.mask)
