@@ -135,7 +135,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match=r"missing/d: cannot be written \(No such file or directory\)"):
         write(tmp_path / "missing" / "d")
     (tmp_path / "file").touch()
-    with pytest.raises(WriteError, match=r"cannot be made"):
+    with pytest.raises(WriteError, match=r"cannot be created"):
         make_directory_durably(REAL_FILES, tmp_path / "file" / "d")
 
 

@@ -1,4 +1,4 @@
-"""One random stream per purpose, so that no part of the program disturbs the numbers another part draws."""
+"""One random stream for each purpose, so that no part of the program changes the numbers another part draws."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 
 def derive_seed(seed: int, purpose: str, *numbers: int) -> int:
-    """A seed of 63 bits for one purpose, e.g. `derive_seed(seed, "dropout", epoch, step, rank)`.
+    """Return a seed for one purpose, such as `derive_seed(seed, "dropout", epoch, step, rank)`.
 
-    The same arguments give the same seed on every machine and in every version; any other argument, order or count of
-    them gives an unrelated one. 63 bits, so that it fits a signed 64-bit integer.
+    The same arguments give the same seed on every machine and in every version; different arguments, or the same in
+    another order, give an unrelated one. It has 63 bits and so fits a signed 64-bit integer.
     """
-    # JSON keeps the arguments apart: no two different calls have the same text.
+    # As JSON, because different arguments never have the same text.
     text = json.dumps([int(seed), purpose, *(int(number) for number in numbers)])
     return int.from_bytes(sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 def bit_stream(seed: int, purpose: str, *numbers: int) -> np.random.Philox:
-    """Raw random bits (`.random_raw(n)`): the same in every NumPy version, as its distributions are not."""
+    """Return a generator of raw bits (`.random_raw(n)`), which unlike NumPy's distributions never change."""
     return np.random.Philox(key=derive_seed(seed, purpose, *numbers))

@@ -254,7 +254,7 @@ def test_an_out_directory_below_a_file_is_a_clear_error(jumok: Jumok, tmp_path: 
     write_corpus(tmp_path)
     ended = jumok("train", "translator", *train_arguments(tmp_path, "a.en/run"))
     assert ended.code == 2
-    assert "the directory cannot be made" in ended.err
+    assert "the directory cannot be created" in ended.err
 
 
 def test_a_read_only_out_directory_is_a_clear_error(

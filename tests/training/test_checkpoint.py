@@ -395,7 +395,7 @@ def test_if_none_can_be_used_nothing_starts_anew_in_silence(tmp_path: Path) -> N
     for step in (1, 2):
         save(tmp_path, step)
         (tmp_path / f"step-{step:08d}" / MANIFEST).unlink()
-    with pytest.raises(CheckpointError, match=r"no checkpoint can be used.*00000002.*00000001.*--fresh"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint can be used.*00000002.*00000001.*`fresh=True`"):
         load_latest(tmp_path, lambda *_: None)
 
 
@@ -411,7 +411,7 @@ def test_a_checkpoint_of_a_newer_jumok_is_not_passed_over(tmp_path: Path) -> Non
     ("options", "tensors", "state", "error"),
     [
         ({"keep": 1}, {}, {}, "keep is 1"),
-        ({}, {"../model": {}}, {}, "small letters"),
+        ({}, {"../model": {}}, {}, "lower-case letters"),
         ({}, {}, {"loss": float("nan")}, "not JSON compliant"),
         ({}, {}, {"betas": (1, 2)}, "JSON would change"),
     ],

@@ -62,7 +62,7 @@ def test_a_place_that_cannot_be_a_run_is_refused_untouched(tmp_path: Path) -> No
     (tmp_path / "file").write_text("mine")
     with pytest.raises(CheckpointError, match="is not a directory"):
         open_run(tmp_path / "file")
-    with pytest.raises(JumokError, match="file: the directory cannot be made"):
+    with pytest.raises(JumokError, match="file: the directory cannot be created"):
         open_run(tmp_path / "file" / "run")
     (tmp_path / "home").mkdir()
     for name in ("a", "b", "c", "d"):
@@ -140,7 +140,7 @@ class ReadOnlyFiles(FaultyFiles):
 
 
 def test_a_read_only_parent_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WriteError, match=r"run: the directory cannot be made \(Read-only file system\)"):
+    with pytest.raises(WriteError, match=r"run: the directory cannot be created \(Read-only file system\)"):
         open_run(tmp_path / "run", fs=ReadOnlyFiles())
 
 

@@ -1,4 +1,4 @@
-"""JSON that is read strictly and written so that it reads back equal."""
+"""Strict JSON: invalid input is refused, and what is written reads back equal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from jumok.errors import UnreadableError
 
 MAX_JSON_BYTES = 1 << 20
-"""Small enough that even the worst JSON of this size, millions of empty lists, needs well under 100 MB once parsed."""
+"""Even the worst JSON of this size, hundreds of thousands of empty lists, takes well under 100 MB once parsed."""
 
 
 def parse_json_object(data: bytes, where: Path) -> dict[str, Any]:
-    """Parse strictly: UTF-8, one object, no key twice, no NaN or infinity, no endless nesting."""
+    """Parse one UTF-8 object. Raise UnreadableError for duplicate keys, NaN, infinity and excessive nesting."""
     try:
         value = json.loads(
             data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_finite, parse_float=_finite
@@ -28,7 +28,7 @@ def parse_json_object(data: bytes, where: Path) -> dict[str, Any]:
 
 
 def format_json(value: Mapping[str, Any], *, limit: int = MAX_JSON_BYTES, indent: int | None = 1) -> bytes:
-    """The JSON of a mapping, one that reads back equal: tuples, number keys, NaN and what is too long are refused."""
+    """Return a mapping as JSON that reads back equal. Raise for tuples, keys that are no strings, NaN and > `limit`."""
     data = (json.dumps(dict(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
     if json.loads(data) != dict(value):
         raise TypeError(f"JSON would change this value (a tuple, or a key that is no string?): {shown(value)}")
@@ -54,6 +54,6 @@ def _finite(text: str) -> float:
 
 
 def shown(value: object) -> str:
-    """A value in an error message, not longer than a line."""
+    """Return the `repr` of a value, cut to one line for an error message."""
     text = repr(value)
     return text if len(text) <= 80 else text[:80] + "…"

@@ -1,4 +1,4 @@
-"""Reading what was written durably: bounded, never through a link, and verified before anyone believes it."""
+"""Reading durable files: at most as many bytes as expected, never through a link, verified before use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jumok.files.json_text import MAX_JSON_BYTES, parse_json_object, shown
 
 MANIFEST = "MANIFEST.json"
 FORMAT = 1
-"""Version of every directory with a manifest, raised when an older Jumok cannot read what a newer one writes."""
+"""Version of directories with a manifest; increased when an older Jumok cannot read what a newer one writes."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -24,14 +24,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class FileRecord:
-    """What the manifest says of one file."""
+    """The manifest's entry of one file."""
 
     size: int
     sha256: str
 
 
 def read_manifest(directory: Path) -> dict[str, FileRecord]:
-    """What files a durable directory consists of. Others may lie beside them; nothing should read those."""
+    """Return the records of a durable directory's files. Other files may lie beside them and must not be read."""
     where = directory / MANIFEST
     manifest = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
     version = manifest.get("format")
@@ -45,7 +45,7 @@ def read_manifest(directory: Path) -> dict[str, FileRecord]:
 
 
 def verify_directory(directory: Path) -> dict[str, FileRecord]:
-    """Read every file that the manifest lists and compare: all sizes first, because that is quick, then all sums."""
+    """Compare every file with the manifest: all sizes first, because that is quick, then all SHA-256 sums."""
     records = read_manifest(directory)
     for name, record in records.items():
         _require_size(directory / name, record)
@@ -55,7 +55,7 @@ def verify_directory(directory: Path) -> dict[str, FileRecord]:
 
 
 def open_verified(path: Path, record: FileRecord) -> BufferedReader:
-    """Open a file that is what the record says; read through in bounded memory, and left at its start."""
+    """Open a file after comparing its size and SHA-256 with the record, in bounded memory."""
     _require_size(path, record)
     with _reading_explained(path), ExitStack() as closed_on_failure:
         file = closed_on_failure.enter_context(open(path, "rb"))
@@ -67,7 +67,7 @@ def open_verified(path: Path, record: FileRecord) -> BufferedReader:
 
 
 def read_verified(path: Path, record: FileRecord, limit: int) -> bytes:
-    """The content of a file, which is what the record says: the very bytes returned are those compared."""
+    """Return the content of a file after comparing exactly these bytes with the record."""
     _require_size(path, record)
     data = read_bounded(path, limit)
     _require_sum(path, record, hashlib.sha256(data).hexdigest())
@@ -75,7 +75,7 @@ def read_verified(path: Path, record: FileRecord, limit: int) -> bytes:
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
-    """The content of a regular file of at most `limit` bytes; a link, a pipe or a larger file is refused unread."""
+    """Return the content of a regular file of at most `limit` bytes; refuse a link, a pipe or a larger file unread."""
     size = regular_size(path)
     if size > limit:
         raise UnreadableError(path, f"has {size:,} bytes, at most {limit:,} are expected")
@@ -95,7 +95,7 @@ def _parse_record(where: Path, name: str, entry: object) -> FileRecord:
 
 
 def regular_size(path: Path) -> int:
-    """How many bytes a regular file has; anything else, such as a link or a directory, is refused."""
+    """Return the size of a regular file; refuse anything else, such as a link or a directory."""
     with _reading_explained(path):
         status = path.lstat()
     if not stat.S_ISREG(status.st_mode):

@@ -1,4 +1,4 @@
-"""Writing that survives a crash and a full disk. Everything that changes the disk goes through a `FileSystem`."""
+"""Writing that survives crashes and full disks. Everything that changes the disk goes through a `FileSystem`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPARE_BYTES = 1 << 20  # for directory entries, the manifest and half-filled bl
 
 
 class FileSystem:
-    """The operations that change the disk, and no others. Files get the permissions that the umask leaves."""
+    """The operations that change the disk. New files get the permissions that the umask leaves."""
 
     def create(self, path: Path) -> FileIO:
         return open(path, "xb", buffering=0)
@@ -63,10 +63,10 @@ REAL_FILES = FileSystem()
 def write_directory_durably(
     fs: FileSystem, final: Path, files: Mapping[str, bytes | Callable[[], bytes]], *, bytes_needed: int
 ) -> None:
-    """Make the directory `final`, which must not exist, with a manifest: whole and on the disk, or not at all.
+    """Create the directory `final`, which must not exist, with a manifest: complete and on the disk, or not at all.
 
-    A content may be a function that makes it, so that only one large file is in memory at a time. `bytes_needed`, of
-    all of them, is checked against the free space first. Failing leaves nothing behind; being killed leaves a `.tmp-*`.
+    A content may be a function that returns it, so that only one large file is in memory at a time. The free space is
+    compared with `bytes_needed` for all files first. A failure leaves nothing behind, a kill leaves a `.tmp-*`.
     """
     temporary = _beside(final, _TEMPORARY)
     with _cleaned_and_explained(fs, temporary, final, bytes_needed):
@@ -86,7 +86,7 @@ def write_directory_durably(
 
 
 def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
-    """Put `data` at `path`: whoever reads it, also after a crash, finds the old content or the new, whole."""
+    """Replace the content of a file. Readers find all of the old or all of the new, also after a crash."""
     temporary = _beside(path, _TEMPORARY)
     with _cleaned_and_explained(fs, temporary, path, len(data)):
         _require_space(fs, path, len(data))
@@ -96,7 +96,7 @@ def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
 
 
 def make_directory_durably(fs: FileSystem, path: Path) -> None:
-    """Make `path` and its missing parents; fine if it exists."""
+    """Create a directory and its missing parents, unless it exists."""
     if path.is_dir():
         return
     make_directory_durably(fs, path.parent)
@@ -104,11 +104,11 @@ def make_directory_durably(fs: FileSystem, path: Path) -> None:
         fs.make_directory(path)
         fs.sync_directory(path.parent)
     except OSError as error:
-        raise WriteError(f"{path}: the directory cannot be made ({error.strerror}). Choose another place.") from error
+        raise WriteError(f"{path}: the directory cannot be created ({error.strerror}). Choose another one.") from error
 
 
 def set_aside(fs: FileSystem, path: Path) -> Path:
-    """Take a directory's name away before it is removed, so that nobody sees it half removed; returns the new name."""
+    """Rename a file or directory before it is removed, so that nobody sees it half removed. Return the new path."""
     trash = _beside(path, _TRASH)
     try:
         fs.rename(path, trash)
@@ -129,14 +129,14 @@ def remove(fs: FileSystem, path: Path) -> None:
 
 
 def clean_leftovers(fs: FileSystem, directory: Path) -> None:
-    """Remove what killed writers and removers left in `directory`. Nobody else may be writing there meanwhile."""
+    """Remove what killed processes left in `directory`. No other process may be writing there."""
     for entry in sorted(directory.iterdir()):
         if is_leftover(entry.name):
             remove(fs, entry)
 
 
 def is_leftover(name: str) -> bool:
-    """Whether an entry of a directory is what `clean_leftovers` would remove."""
+    """Return whether `clean_leftovers` would remove an entry of this name."""
     return name.startswith((_TEMPORARY, _TRASH))
 
 
@@ -163,10 +163,7 @@ def _require_space(fs: FileSystem, target: Path, bytes_needed: int) -> None:
 
 @contextmanager
 def explained_writing(target: Path) -> Iterator[None]:
-    """Turns what a full disk, a quota or a limit does to whoever writes `target` into a WriteError.
-
-    Errors of reading that happen meanwhile stay what they are.
-    """
+    """Turn the error of a full disk, a quota or a limit into a WriteError. Other errors pass."""
     try:
         yield
     except OSError as error:

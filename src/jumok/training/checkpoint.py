@@ -1,9 +1,9 @@
-"""Checkpoints: everything a training needs to go on as if it had never stopped.
+"""Checkpoints: the complete state of a training, from which it resumes with the same bits.
 
     checkpoints/step-00012000/  <group>.safetensors …  state.json  MANIFEST.json
 
-A checkpoint is named groups of tensors (model, optimizer, average, …) and a state that is JSON. Its name was never used
-before: a second checkpoint of the same step is `step-00012000.2`. No pickle: loading can run no code.
+A checkpoint holds named groups of tensors (model, optimizer, average, …) and a JSON state. No name is used twice: a
+second checkpoint of the same step is `step-00012000.2`. There is no pickle, so loading cannot run code.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SUFFIX = ".safetensors"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint in memory, every byte of it verified."""
+    """A checkpoint in memory, compared with its manifest."""
 
     path: Path
     step: int
@@ -66,18 +66,17 @@ def save_checkpoint(
     protect: Collection[int] = (),
     fs: FileSystem = REAL_FILES,
 ) -> Path:
-    """Write a checkpoint, verify it, and only then remove old ones.
+    """Write a checkpoint, verify it, and only then remove old ones. Return its path.
 
-    The newest `keep` that verify remain, and those of the steps in `protect`, such as the best so far.
-
-    Checkpoints of later steps are removed too: they are of a past that was left, by falling back or by choice, and must
-    not be taken for the future. Raises `WriteError` (the earlier checkpoints are untouched) or `CheckpointError`.
+    The newest `keep` undamaged ones remain, and those of the steps in `protect`, such as the best so far. Checkpoints
+    of later steps are removed: the training went back to an earlier one and will reach these steps differently.
+    Raises `WriteError` or `CheckpointError`; the earlier checkpoints are untouched then.
     """
     if keep < 2:
-        raise ValueError(f"keep is {keep}: with fewer than 2, one damaged checkpoint would be the end of a training")
+        raise ValueError(f"keep is {keep}: with fewer than 2, one damaged checkpoint would end a training")
     for group in tensors:
         if not _GROUP.fullmatch(group):
-            raise ValueError(f"group {group!r}: a name of small letters and _ is expected")
+            raise ValueError(f"group {group!r}: a name of lower-case letters and _ is expected")
     make_directory_durably(fs, directory)
     contents = {"step": step, "groups": sorted(tensors), "state": dict(state)}
     files: dict[str, bytes | Callable[[], bytes]] = {
@@ -97,28 +96,28 @@ def save_checkpoint(
 
 
 def load_latest(directory: Path, on_rejected: Callable[[Path, str], None]) -> Checkpoint | None:
-    """The newest checkpoint that is whole, or None if there is none at all.
+    """Return the newest undamaged checkpoint, or None if there are no checkpoints.
 
-    Each damaged one that is passed over is given to `on_rejected` with the reason: hours of work may lie between it and
-    the next, which the user must hear of. If there are checkpoints but none can be used, that is a `CheckpointError`.
+    `on_rejected` is called with each damaged one that is skipped and the reason: hours of work may be lost with it, so
+    the user must be told. Raises `CheckpointError` if there are checkpoints but none can be used.
     """
     rejected = []
     for _, _, path in _newest_first(directory):
         try:
             return _read_checkpoint(path)
         except UnreadableError as error:
-            if not error.damaged:  # falling back would throw away what another program or user can still read
+            if not error.damaged:  # an older one would discard what another version or user can still read
                 raise CheckpointError(str(error)) from error
             rejected.append(error.problem)
             on_rejected(path, error.problem)
     if rejected:
-        advice = "Restore it from a copy, or start again with --fresh."
+        advice = "Restore it from a copy, or start again with `fresh=True`."
         raise CheckpointError(f"{directory}: no checkpoint can be used. {' '.join(rejected)} {advice}")
     return None
 
 
 def load_group(directory: Path, step: int, group: str) -> dict[str, Tensor] | None:
-    """One group of tensors of the checkpoint of a step; None if there is no such checkpoint, or if it is damaged."""
+    """Return one group of tensors of the checkpoint of a step; None if there is none or it is damaged."""
     for named in _newest_first(directory):
         if named.step == step:
             try:
@@ -129,7 +128,7 @@ def load_group(directory: Path, step: int, group: str) -> dict[str, Tensor] | No
 
 
 def flatten_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The whole state of an optimizer as named tensors and JSON, from which `restore_optimizer` makes it again."""
+    """Return the state of an optimizer as named tensors and JSON, for `restore_optimizer`."""
     tensors: dict[str, Tensor] = {}
     return tensors, {"state_dict": _encode(optimizer.state_dict(), "optimizer", tensors)}
 
@@ -137,7 +136,7 @@ def flatten_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tenso
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], state: Mapping[str, Any]
 ) -> None:
-    """Put back exactly what `flatten_optimizer` gave; the parameters must be the same. The tensors are taken over."""
+    """Load what `flatten_optimizer` returned into an optimizer of the same parameters. The tensors are not copied."""
     try:
         optimizer.load_state_dict(_decode(state["state_dict"], tensors))
     except (KeyError, ValueError) as error:
@@ -145,7 +144,7 @@ def restore_optimizer(
 
 
 def _encode(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """JSON has neither tensors nor tuples nor keys that are numbers: each gets an object with one telling key."""
+    """Return JSON in which tensors, tuples and dicts are objects with one key, the name of their type."""
     if isinstance(value, Tensor):
         tensors[name] = value
         return {"tensor": name}
@@ -174,7 +173,7 @@ def _decode(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 class _Named(NamedTuple):
-    """A checkpoint by its name; compares by step, then by which one of that step."""
+    """A checkpoint by its name; ordered by step, then by number within the step."""
 
     step: int
     number: int
@@ -201,15 +200,15 @@ def _prune(fs: FileSystem, directory: Path, newest: Path, keep: int, protect: Co
     kept = [later_to_older[position]]
     for named in later_to_older[position + 1 :]:
         protected = named.step in protect and all(other.step != named.step for other in kept)
-        # One that is damaged must not count as kept, so each is verified again.
-        if (len(kept) < keep or protected) and _is_whole(named.path):
+        # A damaged one must not count as kept, so each is verified again.
+        if (len(kept) < keep or protected) and _is_undamaged(named.path):
             kept.append(named)
     for named in later_to_older:
         if named not in kept:
             remove(fs, set_aside(fs, named.path))
 
 
-def _is_whole(path: Path) -> bool:
+def _is_undamaged(path: Path) -> bool:
     try:
         verify_directory(path)
     except UnreadableError:
@@ -218,7 +217,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _format_tensors(members: Mapping[str, Tensor]) -> bytes:
-    """Tied tensors share memory, which safetensors refuses to write twice: each gets its own copy in the file."""
+    """Return safetensors bytes. Tied tensors share memory, which safetensors refuses: each is written as a copy."""
     seen: set[int] = set()
     separate = {}
     for name, tensor in members.items():
@@ -253,5 +252,5 @@ def _read_group(path: Path, group: str, records: Mapping[str, FileRecord]) -> di
         loaded = safetensors.torch.load(read_verified(where, record, record.size))
     except safetensors.SafetensorError as error:
         raise UnreadableError(where, f"is not a safetensors file ({error})") from error
-    # Into torch's own, aligned memory, as in a training that never stopped: kernels may round by alignment.
+    # Copied into memory that torch aligns, as in an uninterrupted training: rounding may depend on alignment.
     return {current_weight_name(name): loaded.pop(name).clone() for name in list(loaded)}

@@ -1,4 +1,4 @@
-"""Ctrl-C, kill and a scheduler's warning, politely: the first asks to finish the step and save, the second leaves."""
+"""Stop signals (Ctrl-C, kill, a scheduler's warning): the first lets a training save, the second ends it at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jumok.system import STOP_SIGNALS
 
 
 class Interrupts:
-    """Within it, the first of these signals only sets `received`; a second ends the process with 128 + its number."""
+    """Context in which the first stop signal sets `received`, and a second exits with 128 + its number."""
 
     def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Any] = {}
 
     def requested(self) -> bool:
-        """Has somebody asked to stop?"""
+        """Return whether a stop signal was received."""
         return self.received is not None
 
     def __enter__(self) -> Interrupts:
@@ -34,5 +34,5 @@ class Interrupts:
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.received is not None:
-            os._exit(128 + number)  # at once: what is on disk is whole at every moment
+            os._exit(128 + number)  # safe: the files are complete at every moment
         self.received = number

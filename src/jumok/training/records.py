@@ -1,4 +1,4 @@
-"""What a run directory says of itself, read without PyTorch and also while somebody trains in it.
+"""Reading run.json and log.jsonl of a run directory, without PyTorch and also while it is being trained.
 
 run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
 """
@@ -21,7 +21,7 @@ RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "s
 
 
 class _Record(BaseModel):
-    """What run.json must say. What is not listed here is only shown."""
+    """The fields of run.json that the program relies on. Others are only displayed."""
 
     model_config = ConfigDict(strict=True)
 
@@ -30,19 +30,19 @@ class _Record(BaseModel):
     fingerprint: str
     keeps_vocabulary: bool
     inputs: list[str] = []
-    fixed: dict[str, Any] = {}  # a run of an older version does not say
+    fixed: dict[str, Any] = {}  # absent in runs of older versions
     best_before: float | None = None
 
 
 def read_run(path: Path) -> dict[str, Any] | None:
-    """The run.json of a run directory, also of one that is being trained; None if there is none.
+    """Return the validated run.json of a run directory, or None if there is none.
 
-    Everything the program relies on is there and of the right type; settings that are new since have their default.
+    Settings that did not exist when it was written have their default.
     """
     where = path / RUN
     if not os.path.lexists(where):
         return None
-    restore = "Restore it from a copy, or choose another directory with -o."
+    restore = "Restore it from a copy, or choose another directory with `out=`."
     try:
         contents = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
     except UnreadableError as error:
@@ -60,7 +60,7 @@ def read_run(path: Path) -> dict[str, Any] | None:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The entries of a run directory's log, also while it grows: a last line that is not complete yet is left out."""
+    """Return the entries of a run directory's log, without a last line that is not complete yet."""
     entries = []
     torn = None
     for number, _, entry in scan_log(path / LOG):
@@ -74,7 +74,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def diff_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What changed, one readable line for each setting by its dotted name; empty if nothing did."""
+    """Return one readable line for each changed setting, by its dotted name."""
     before, after = dict(_dotted(old)), dict(_dotted(new))
     lines = []
     for name in sorted(before.keys() | after.keys()):
@@ -100,7 +100,7 @@ def _shown(value: object) -> str:
 
 
 def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
-    """Line number, offset of the line's end, and the entry, None if the line is torn or damaged."""
+    """Yield line number, offset of the line's end, and the entry, or None if the line is incomplete or damaged."""
     if not _log_size(path):
         return
     offset = 0
@@ -111,7 +111,7 @@ def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
 
 
 def _parse_entry(line: bytes, path: Path) -> dict[str, Any] | None:
-    """None unless it is whole and says what happened at which step."""
+    """Return None unless the line is complete and has an event and a step."""
     try:
         entry = parse_json_object(line, path) if line.endswith(b"\n") else {}
     except UnreadableError:
@@ -120,19 +120,19 @@ def _parse_entry(line: bytes, path: Path) -> dict[str, Any] | None:
 
 
 def end_of_last_line(path: Path) -> int | None:
-    """Where the torn last line of a log begins; None if it is whole. No line is longer than the longest JSON."""
+    """Return where an incomplete last line of a log begins; None if all lines are complete."""
     size = _log_size(path)
     if not size:
         return None
     with open(path, "rb") as file:
-        file.seek(max(0, size - MAX_JSON_BYTES))
+        file.seek(max(0, size - MAX_JSON_BYTES))  # no line is longer
         tail = file.read()
     torn = len(tail) - (tail.rfind(b"\n") + 1)
     return size - torn if torn else None
 
 
 def _log_size(path: Path) -> int:
-    """0 if there is no log. A link is refused, since lines will be added and cut off: it could lead to any file."""
+    """Return 0 if there is no log. Refuse a link: lines will be added and cut off, and it could lead to any file."""
     try:
         return regular_size(path) if os.path.lexists(path) else 0
     except UnreadableError as error:

@@ -1,4 +1,4 @@
-"""The directory of one training: who may write in it, with which settings, and what happened so far.
+"""The run directory of one training: its lock, its settings, its log and its checkpoints.
 
 run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
 """
@@ -39,10 +39,11 @@ from jumok.training.records import CHECKPOINTS, LOCK, LOG, MODEL, RUN, STORE, en
 
 _OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, f".next-{MODEL}"}
 _LOCK_BYTES = 512
+_ELSEWHERE = "Choose another directory with `out=`."
 
 
 class RunDirectory:
-    """A run directory that this process alone may write in until it is closed, or until the process ends in any way."""
+    """A run directory, locked for this process until it is closed or the process ends."""
 
     def __init__(self, path: Path, task: str, lock: int, fs: FileSystem) -> None:
         self.path = path
@@ -54,10 +55,10 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path, task: str, *, fs: FileSystem = REAL_FILES) -> Self:
-        """Make the directory or take the existing one, if it is a run of this task and nobody else is writing in it.
+        """Create or open the directory and lock it. Raise if it is no run of this task or another process holds it.
 
-        What a crash left is put in order: half-written files go, a half-replaced model is finished, and a torn last
-        line of the log is cut off.
+        What a crash left is repaired: half-written files are removed, a half-replaced model is completed, and an
+        incomplete last line of the log is cut off.
         """
         _require_ours(path)
         make_directory_durably(fs, path)
@@ -72,11 +73,11 @@ class RunDirectory:
 
     @classmethod
     def follow(cls, path: Path, task: str) -> Self:
-        """The directory in which another process of the same training writes; this one only reads."""
+        """Open the directory read-only, in a process of the training that is not rank 0."""
         return cls(path, task, -1, REAL_FILES)
 
     def close(self) -> None:
-        """Let others write. The lock file stays: removing it could let two in at once."""
+        """Release the lock. The lock file stays: if it were removed, two processes could lock two files of its name."""
         if self._lock >= 0:
             system.close_locked(self._lock)
             self._lock = -1
@@ -90,15 +91,15 @@ class RunDirectory:
         self.close()
 
     def read(self) -> dict[str, Any] | None:
-        """What `write` wrote last; None in a new run."""
+        """Return run.json; None in a new run."""
         return read_run(self.path)
 
     def write(self, contents: Mapping[str, Any]) -> None:
-        """Replace run.json by whatever describes the run, such as its settings; the task is added."""
+        """Replace run.json; the format and the task are added."""
         replace_file_durably(self._fs, self.path / RUN, format_json({**contents, "format": FORMAT, "task": self.task}))
 
     def append_log(self, entry: Mapping[str, Any]) -> None:
-        """Add a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on."""
+        """Append a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on."""
         line = format_json(entry, indent=None)
         with open(self._log, "ab", buffering=0) as file:
             start = file.tell()
@@ -110,7 +111,7 @@ class RunDirectory:
                 raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
 
     def keep_log_until(self, step: int | None) -> None:
-        """Drop what was logged after the checkpoint of `step` (None: everything), because it will happen again.
+        """Cut the log after the checkpoint of `step` (None: at its start), because what follows will happen again.
 
         That is every entry of a later step, and every one that follows the entry `checkpoint` of this step.
         """
@@ -137,9 +138,9 @@ class RunDirectory:
         keep: int = 2,
         protect: Collection[int] = (),
     ) -> Path:
-        """Save a checkpoint, the log first: a training resumed from it adds to the log what comes after `step`.
+        """Save a checkpoint, after syncing the log: a training resumed from it appends what comes after `step`.
 
-        So everything about steps up to `step` is to be logged before, the entry `checkpoint` of `step` last.
+        Callers log everything up to `step` first, the entry `checkpoint` of `step` last.
         """
         if self._log.exists():
             with open(self._log, "ab", buffering=0) as file:
@@ -148,8 +149,8 @@ class RunDirectory:
         return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, protect=protect, fs=self._fs)
 
     def clear(self) -> None:
-        """Remove everything the training made, to start afresh. The store stays: it depends on the data alone."""
-        # run.json goes last: a directory cleared by half still knows that it is a run, and of which task.
+        """Remove everything but the store, which depends on the data alone, to start the training again."""
+        # run.json last: until then the directory is recognised as a run of this task.
         for name in (CHECKPOINTS, MODEL, LOG, RUN):
             if os.path.lexists(self.path / name):
                 remove(self._fs, set_aside(self._fs, self.path / name))
@@ -165,37 +166,36 @@ class RunDirectory:
 
 
 def _require_ours(path: Path) -> None:
-    """Refuse before anything is written: not even a lock file belongs in a directory of somebody else's."""
+    """Raise if a directory holds other files than those of a run, before even a lock file is written there."""
     if os.path.lexists(path) and not path.is_dir():
-        raise CheckpointError(f"{path}: is not a directory. Choose another place with -o.")
+        raise CheckpointError(f"{path}: is not a directory. {_ELSEWHERE}")
     if not path.exists() or os.path.lexists(path / RUN):
         return
     names = sorted(entry.name for entry in path.iterdir())
     foreign = [name for name in names if name not in _OURS and not is_leftover(name)]
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
-        raise CheckpointError(f"{path}: is not empty and not a run directory ({shown}). Choose another one with -o.")
+        raise CheckpointError(f"{path}: is not empty and not a run directory ({shown}). {_ELSEWHERE}")
     if CHECKPOINTS in names and any(not is_leftover(entry.name) for entry in (path / CHECKPOINTS).iterdir()):
-        raise CheckpointError(f"{path}: has checkpoints but no {RUN}. Restore it, or choose another directory with -o.")
+        advice = f"Restore {RUN}, or choose another directory with `out=`."
+        raise CheckpointError(f"{path}: has checkpoints but no {RUN}. {advice}")
 
 
 def _require_task(path: Path, task: str) -> None:
     contents = read_run(path)
     if contents is not None and contents.get("task") != task:
         other = contents.get("task")
-        raise CheckpointError(f"{path}: is a run of another task ({other}, not {task}). Choose another one with -o.")
+        raise CheckpointError(f"{path}: is a run of another task ({other}, not {task}). {_ELSEWHERE}")
 
 
 def _take_lock(path: Path) -> int:
-    """Take the lock, which the system gives back when this process ends, however it ends."""
+    """Lock the run directory and return the descriptor. The system releases the lock when this process ends."""
     try:
         lock = system.open_without_following(path)
     except OSError as error:
-        if error.errno == errno.ELOOP:  # writing in it could destroy any file
+        if error.errno == errno.ELOOP:  # writing through it could destroy any file
             raise CheckpointError(f"{path}: is a symbolic link, which is never followed. Remove it.") from error
-        raise CheckpointError(
-            f"{path.parent}: cannot be written in ({error.strerror}). Choose another with -o."
-        ) from error
+        raise CheckpointError(f"{path.parent}: cannot be written in ({error.strerror}). {_ELSEWHERE}") from error
     try:
         _lock_for_this_process(path, lock)
     except BaseException:
@@ -210,21 +210,19 @@ def _lock_for_this_process(path: Path, lock: int) -> None:
         this_process = format_json({"pid": os.getpid(), "host": socket.gethostname()}, indent=None)
         with explained_writing(path):
             os.lseek(lock, 0, os.SEEK_SET)
-            os.write(
-                lock, this_process.ljust(_LOCK_BYTES)
-            )  # always as long, so that nothing of an earlier holder remains
+            os.write(lock, this_process.ljust(_LOCK_BYTES))  # a fixed length overwrites the earlier holder
     except BlockingIOError as error:
         os.lseek(lock, 0, os.SEEK_SET)
         holder = _describe_holder(os.read(lock, _LOCK_BYTES))
-        advice = "Wait until it ends, stop it, or choose another directory with -o."
+        advice = "Wait until it ends, stop it, or choose another directory with `out=`."
         raise CheckpointError(f"{path.parent}: is in use by {holder}. {advice}") from error
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be locked ({error.strerror}). Choose a local disk with -o.") from error
+        raise CheckpointError(f"{path}: cannot be locked ({error.strerror}). Choose a local disk: `out=`.") from error
 
 
 def _describe_holder(content: bytes) -> str:
     try:
         holder = json.loads(content)
         return f"process {holder['pid']} on {holder['host']}"
-    except (ValueError, KeyError, TypeError):  # it has the lock, but has not yet written its name
+    except (ValueError, KeyError, TypeError):  # it holds the lock, but has not yet written its process id
         return "another process"
