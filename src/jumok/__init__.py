@@ -1,28 +1,41 @@
 """Jumok: the Transformer of "Attention Is All You Need" as software. Importing it is quick and imports no torch."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jumok.errors import JumokError, MissingExtraError
+from jumok.tasks import resolve
 
 if TYPE_CHECKING:
     from jumok.engines.loading import load
-    from jumok.recipes import train_classifier, train_lm, train_translator
+    from jumok.recipes import train_classifier, train_language_model, train_translator
+    from jumok.recipes import train_language_model as train_lm
 
 __version__ = "0.1.0"
-__all__ = ["JumokError", "__version__", "load", "train_classifier", "train_lm", "train_translator"]
+__all__ = [
+    "JumokError",
+    "__version__",
+    "load",
+    "train_classifier",
+    "train_language_model",
+    "train_lm",
+    "train_translator",
+]
 
-# What needs more than the standard library is imported when it is first asked for.
-_HOMES = {"load": "jumok.engines.loading"} | dict.fromkeys(
-    ("train_classifier", "train_lm", "train_translator"), "jumok.recipes"
-)
+# Imported on first use: everything here needs more than the standard library.
+_REFERENCES = {
+    "load": "jumok.engines.loading:load",
+    "train_classifier": "jumok.recipes:train_classifier",
+    "train_language_model": "jumok.recipes:train_language_model",
+    "train_lm": "jumok.recipes:train_language_model",  # as the command `jumok train lm` is called
+    "train_translator": "jumok.recipes:train_translator",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _REFERENCES:
         raise AttributeError(f"module 'jumok' has no attribute {name!r}")
     try:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = resolve(_REFERENCES[name])
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "jaxtyping", "sacrebleu"):
             raise

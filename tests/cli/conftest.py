@@ -10,13 +10,6 @@ from commands import Ended, Jumok, train_arguments, write_corpus
 from jumok.cli.app import run
 
 
-@pytest.fixture(autouse=True)
-def _no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five seconds of measuring the machine are for users, not for tests."""
-    recipes = pytest.importorskip("jumok.recipes.planning", reason="training needs torch")
-    monkeypatch.setattr(recipes, "measure_step", lambda step, *_: (step(), 0.01)[1])
-
-
 @pytest.fixture
 def jumok(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Jumok:
     """Runs a command in this process."""
@@ -36,8 +29,5 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a.en, a.ko and run, which nobody changes."""
     directory = tmp_path_factory.mktemp("trained")
     write_corpus(directory)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jumok.recipes.planning.measure_step", lambda step, *_: (step(), 0.01)[1])
-        code = run(["train", "translator", *train_arguments(directory), "--quiet"])
-    assert code == 0
+    assert run(["train", "translator", *train_arguments(directory), "--quiet"]) == 0
     return directory

@@ -21,24 +21,22 @@ from pathlib import Path
 import ctranslate2, sacrebleu, torch._dynamo, jumok.training.sharded  # only to have them
 from safetensors.torch import save_file
 from jumok.cli.app import run
-from jumok.recipes import planning
 from jumok.training import trainer as trainer_module
 from jumok.training.trainer import Trainer
-planning.measure_step = lambda step, *_: (step(), 0.01)[1]
 step, finish, load = Trainer._step, Trainer._finish, trainer_module.load_latest
 
 def disturbed_and_noted(trainer, window, *rest):
-    if trainer.progress.step == job["at"] and trainer.world.rank == job["rank"]:
+    if trainer.progress.step == job["at"] and trainer.group.rank == job["rank"]:
         signal.raise_signal(job["signal"])
     lines = [int(line) for _, batch in window for line in batch.lines]
-    with open(Path(job["out"], f"lines-{trainer.world.rank}.jsonl"), "a") as file:
+    with open(Path(job["out"], f"lines-{trainer.group.rank}.jsonl"), "a") as file:
         print(json.dumps([trainer.progress.step + 1, lines]), file=file)
     return step(trainer, window, *rest)
 
 def kept_and_finished(trainer):
-    weights = {name: weight.clone() for name, weight in trainer.world.whole(trainer.model.state_dict()).items()}
+    weights = {name: weight.clone() for name, weight in trainer.group.gather(trainer.model.state_dict()).items()}
     if weights:
-        save_file(weights, Path(job["out"], f"memory-{trainer.world.rank}.safetensors"))
+        save_file(weights, Path(job["out"], f"memory-{trainer.group.rank}.safetensors"))
     finish(trainer)
 
 def loaded_late(*arguments):  # by all but the first, which must not have changed anything in the meantime

@@ -8,7 +8,7 @@ import pytest
 from commands import SMALL, Jumok, sentences
 
 from jumok.demo.reviews import demo_reviews
-from jumok.recipes.classifier import ClassifierTask
+from jumok.recipes.classifier import ClassifierRecipe
 from jumok.training.settings import Settings
 
 CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
@@ -90,12 +90,12 @@ def test_a_sorted_file_is_measured_in_all_its_parts(reviews: Path, tmp_path: Pat
     """Half of the validation file is of one class, then comes the other: both must count."""
     rows = (reviews / "test.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "sorted.tsv").write_text("".join(sorted(rows)), encoding="utf-8")
-    task = ClassifierTask([reviews / "train.tsv"], [tmp_path / "sorted.tsv"])
-    task.prepare(tmp_path / "store", Settings(), expected=None, tokenizer=None)
-    labels = [example.label for example in task.measured(40)]
+    recipe = ClassifierRecipe([reviews / "train.tsv"], [tmp_path / "sorted.tsv"])
+    recipe.prepare(tmp_path / "store", Settings(), expected=None, encoder=None)
+    labels = [example.label for example in recipe.validation_examples(40)]
     assert len(labels) == 40
     assert abs(labels.count("positive") - 40 * sum(row.startswith("positive") for row in rows) / len(rows)) <= 1
-    assert len(task.measured(10_000)) == len(rows)
+    assert len(recipe.validation_examples(10_000)) == len(rows)
 
 
 def test_other_names_for_the_classes_are_refused(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:

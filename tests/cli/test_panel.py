@@ -11,7 +11,7 @@ from rich.console import Console
 from jumok.cli.panel import LivePanel, PlainLines
 from jumok.cli.status import Status, describe_step, describe_warning, duration
 
-SETTINGS = {"event": "settings", "settings": {"stop": {"steps": 100}}}
+SETTINGS = {"event": "settings", "settings": {"stop": {"steps": 100}}, "steps": 100}
 SAMPLE = {"source": "a [bold]", "output": "b", "reference": "c"}
 
 
@@ -36,13 +36,14 @@ def test_time_left_is_the_time_so_far_carried_on() -> None:
     now = 1000.0
     status = Status(clock=lambda: now)
     assert status.remaining is None
-    status.update({"event": "plan", "choices": [], "expected_seconds": 60.0})
     status.update(SETTINGS)
-    assert status.remaining == 60
+    assert status.remaining is None
     now += 30
     status.update(train(20, 4000, 10.0))
     assert status.remaining == 30 / 20 * 80
     assert status.speed == 400
+    status.update({"event": "schedule", "step": 20, "last_step": 60})  # fewer steps fit into the minutes asked for
+    assert status.remaining == 30 / 20 * 40
 
 
 def test_a_classifier_learns_texts_not_tokens() -> None:
@@ -81,7 +82,7 @@ def test_durations(seconds: float | None, text: str) -> None:
             {"event": "restarted", "path": "run/checkpoints", "step": 2000},
             "no checkpoint, though the log had come to step 2,000",
         ),
-        ({"event": "memory", "step": 0, "pieces": 2}, "every batch is computed in 2 parts"),
+        ({"event": "memory", "step": 0, "parts": 2}, "every batch is computed in 2 parts"),
         ({"event": "resumed", "step": 5, "changed": {"threads": [1, 2]}}, "threads 1 → 2"),
     ],
 )
@@ -95,7 +96,13 @@ def test_the_panel_shows_where_the_training_stands() -> None:
     screen = io.StringIO()
     console = Console(file=screen, width=100, force_terminal=True, color_system=None)
     with LivePanel("jumok train", console) as panel:
-        for event in (SETTINGS, train(20, 4000, 10.0), VALID, {"event": "memory", "step": 20, "pieces": 2}):
+        for event in (
+            SETTINGS,
+            {"event": "training"},
+            train(20, 4000, 10.0),
+            VALID,
+            {"event": "memory", "step": 20, "parts": 2},
+        ):
             panel(event)
         console.print(panel.draw())
     text = screen.getvalue()

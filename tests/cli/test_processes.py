@@ -22,7 +22,7 @@ from jumok.cli.processes import _free_port
 from jumok.errors import TrainingError
 from jumok.training import distributed
 from jumok.training.checkpoint import load_latest
-from jumok.training.distributed import join_world
+from jumok.training.distributed import join_process_group
 from jumok.training.records import read_log
 
 STEPS, TOLERANCE = 50, 1e-5
@@ -241,9 +241,9 @@ def test_processes_that_do_not_come_are_not_waited_for_as_long_as_those_that_hav
     environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert distributed.MEETING < distributed.PATIENCE / 10
-    monkeypatch.setattr(distributed, "MEETING", timedelta(seconds=1))
-    with pytest.raises(TrainingError, match="2 processes of this training have not found each other"), join_world():
+    assert distributed.JOIN_TIMEOUT < distributed.COLLECTIVE_TIMEOUT / 10
+    monkeypatch.setattr(distributed, "JOIN_TIMEOUT", timedelta(seconds=1))
+    with pytest.raises(TrainingError, match="2 processes of this training could not connect"), join_process_group():
         pytest.fail("nobody has come")
 
 

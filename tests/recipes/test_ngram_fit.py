@@ -8,7 +8,7 @@ import torch
 from jumok.data.batch import LabelledBatch
 from jumok.model.config import preset
 from jumok.model.ngrams import NgramScores
-from jumok.recipes.ngram_fit import TRUST, fit_ngram_scores, spelling_of, writes_syllables_or_words
+from jumok.recipes.ngram_fit import INVERSE_PENALTY, fit_ngram_scores, has_many_characters, spelling_of
 from jumok.tokenizer import EOS, FIRST_BYTE, PAD, Tokenizer
 
 PLACES = 1 << 12
@@ -51,7 +51,9 @@ def test_it_is_the_minimum() -> None:
         values = loud[found] * counted
         values = values / values.norm(dim=1, keepdim=True)
         logits = (weights[found] * values[..., None]).sum(1)
-        loss = loss + TRUST * torch.nn.functional.cross_entropy(logits, torch.from_numpy(batch.labels), reduction="sum")
+        loss = loss + INVERSE_PENALTY * torch.nn.functional.cross_entropy(
+            logits, torch.from_numpy(batch.labels), reduction="sum"
+        )
     [slope] = torch.autograd.grad(loss, weights)
     assert float(slope.norm()) < 0.01 * float(loss.detach())
 
@@ -73,6 +75,6 @@ def test_tokens_are_spelled_as_their_text_is() -> None:
 def test_scripts_with_many_characters_are_recognised() -> None:
     syllables = [chr(0xAC00 + 7 * number) for number in range(900)]
     korean = ["".join(syllables[start : start + 30]) for start in range(0, 900, 30)] * 4
-    assert writes_syllables_or_words(Tokenizer.train(korean, 2500))
+    assert has_many_characters(Tokenizer.train(korean, 2500))
     english = [f"{chr(97 + a)}{chr(97 + b)} and {chr(97 + b)}" for a in range(26) for b in range(26)] * 4
-    assert not writes_syllables_or_words(Tokenizer.train(english, 2500))
+    assert not has_many_characters(Tokenizer.train(english, 2500))

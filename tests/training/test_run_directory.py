@@ -20,7 +20,7 @@ from faulty_files import FaultyFiles, crashes
 from jumok.bundle import load_bundle, save_bundle
 from jumok.errors import CheckpointError, JumokError
 from jumok.files import FileSystem, WriteError
-from jumok.recipes.continuing import already_finished, best_before
+from jumok.recipes.resuming import already_finished, best_before
 from jumok.training.checkpoint import load_latest
 from jumok.training.records import LOCK, LOG, RUN, diff_settings, read_log, read_run
 from jumok.training.run_directory import RunDirectory
@@ -283,7 +283,7 @@ def test_a_line_that_does_not_say_what_happened_at_which_step_is_damaged(tmp_pat
         run.append_log(entries(1)[0])
         with (tmp_path / LOG).open("a") as file:
             file.write(line + "\n")
-        assert already_finished(tmp_path, Settings()) is None
+        assert already_finished(tmp_path, {"steps": 5}) is None
         run.keep_log_until(1)
         assert (tmp_path / LOG).read_bytes().count(b"\n") == 1
         assert read_log(tmp_path) == entries(1)
@@ -293,11 +293,11 @@ def test_an_end_is_believed_only_with_its_score(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
         for damaged in ({}, {"best_score": "high"}):
             run.append_log({"event": "done", "step": 5, **damaged})
-            assert already_finished(tmp_path, Settings()) is None
-            assert best_before(tmp_path, None, going_on=True) is None
+            assert already_finished(tmp_path, {"steps": 5}) is None
+            assert best_before(tmp_path, None, resumed=True) is None
         run.append_log({"event": "done", "step": 5, "best_score": 0.5})
-        assert already_finished(tmp_path, Settings()) == {"event": "done", "step": 5, "best_score": 0.5}
-        assert best_before(tmp_path, None, going_on=True) == 0.5
+        assert already_finished(tmp_path, {"steps": 5}) == {"event": "done", "step": 5, "best_score": 0.5}
+        assert best_before(tmp_path, None, resumed=True) == 0.5
 
 
 def test_a_log_that_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from faulty_files import FaultyFiles
 from jumok.data.batch import load_batches
 from jumok.model.dropout import Dropout
+from jumok.training.length import Length
 from jumok.training.progress import Progress, TrainingOptions, Validation
-from jumok.training.records import read_log
+from jumok.training.records import read_log, read_run
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import make_schedule
 from jumok.training.trainer import StoppedEarly, Trainer
@@ -92,15 +93,16 @@ class Toy:
         self.loss_of: Callable[[ToyModel, ToyBatch], Tensor] = changes.pop("loss_of", squared_error)
         self.score_of: Callable[[ToyModel, int], float] = changes.pop("score_of", negative_error)
         self.epochs = changes.pop("epochs", ToyEpochs())
+        self.steps: int = changes.pop("steps", 30)
         self.options = TrainingOptions(
             **{
                 "seed": 3,
-                "steps": 30,
                 "accumulate": 2,
                 "log_every": 4,
                 "validate_every": 6,
                 "checkpoint_every": 5,
                 "average": 3,
+                "limits": {"steps": self.steps},
                 **changes,
             }
         )
@@ -111,24 +113,32 @@ class Toy:
         """Trains until the end, or until asked to stop: then None."""
         self.model = ToyModel()
         with RunDirectory.open(self.path, "toy", fs=FaultyFiles()) as run:  # quick: it waits for no disk
-            run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False})
+            if run.read() is None:
+                run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False})
+            length = Length((run.read() or {})["length"] or [(0, self.steps)], warmup=5)
             self.trainer = Trainer(
                 model=self.model,
                 optimizer=torch.optim.Adam(self.model.parameters(), lr=0.0),
-                schedule=make_schedule("linear", peak=0.05, warmup=5, total=self.options.steps),
+                schedule=make_schedule("linear", peak=0.05, warmup=5, length=length),
+                length=length,
                 loss=lambda batch: self.loss_of(self.model, batch),
                 epochs=self.epochs,
                 validate=self._validate,
                 publish=self._publish,
                 options=self.options,
                 run=run,
-                watch=lambda event: self.events.append(dict(event)),
+                on_event=lambda event: self.events.append(dict(event)),
                 stop_requested=self._stop,
             )
             try:
                 return self.trainer.train()
             except StoppedEarly:
                 return None
+
+    def length_record(self) -> list[list[int]]:
+        """How the number of steps was changed, as run.json tells it."""
+        changes: list[list[int]] = (read_run(self.path) or {})["length"]
+        return changes
 
     def log(self) -> list[dict[str, Any]]:
         """The log without times, and without the checkpoints that only an interruption makes."""

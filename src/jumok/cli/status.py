@@ -19,12 +19,9 @@ PHASES = {
     "reading": "Reading the corpus",
     "checking": "Checking the corpus",
     "vocabulary": "Learning the vocabulary",
-    "corpus": "Measuring this machine",
-    "settings": "Training",
-    "train": "Training",
+    "measuring": "Measuring this machine",
+    "training": "Training",
     "validating": "Validating",
-    "valid": "Training",
-    "checkpoint": "Training",
     "averaging": "Averaging checkpoints",
     "done": "Finishing",
     "exporting": "Exporting to CTranslate2",
@@ -52,7 +49,6 @@ class Status:
     samples: list[Mapping[str, str]] = field(default_factory=list)
     started: float = 0.0
     _begin: tuple[float, int] | None = None  # when this process began to train, and at which step
-    _expected: float | None = None  # seconds, as planned
     _last: tuple[int, float] = (0, 0.0)  # tokens and seconds of the last entry
     _best_score: float = -math.inf
 
@@ -64,14 +60,14 @@ class Status:
         kind = event["event"]
         if kind == "corpus" and event.get("classes"):
             self.unit = "texts"
-        elif kind == "plan":
-            self._expected = event["expected_seconds"]
         elif kind == "settings":
-            self.total = event["settings"]["stop"]["steps"] or 0
+            self.total = event["steps"]
             self._begin = (self.clock(), 0)
+        elif kind == "schedule":
+            self.total = event["last_step"]
         elif kind == "resumed":
             self.step = event["step"]
-            self._begin, self._expected, self._last = (self.clock(), event["step"]), None, (0, 0.0)
+            self._begin, self._last = (self.clock(), event["step"]), (0, 0.0)
         elif kind == "train":
             self._update_speed(event)
             self.step, self.epoch = event["step"], event["epoch"] + 1
@@ -100,13 +96,13 @@ class Status:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds left, extrapolated from the steps of this process; before the first step, from the plan."""
+        """Seconds left, extrapolated from the steps of this process; None before the first."""
         if self._begin is None:
             return None
         since, first = self.clock() - self._begin[0], self._begin[1]
         if self.step > first:
             return since / (self.step - first) * (self.total - self.step)
-        return None if self._expected is None else max(0.0, self._expected - since)
+        return None
 
 
 def duration(seconds: float | None) -> str:
@@ -143,10 +139,9 @@ def describe_rejections(event: Event) -> Iterator[str]:
 
 
 def describe_plan(event: Event) -> Iterator[str]:
-    """The settings that were chosen and why, and how long the training will take."""
+    """The settings that were chosen, and why."""
     for choice in event["choices"]:
         yield f"{choice['name']} = {choice['value']}  ({choice['why']})"
-    yield f"This will take about {duration(event['expected_seconds'])}, from a few seconds measured on this machine."
 
 
 def describe_warning(event: Event) -> str | None:
@@ -164,7 +159,7 @@ def describe_warning(event: Event) -> str | None:
         )
     if kind == "memory":
         return (
-            f"not enough memory: from step {event['step'] + 1:,} on, every batch is computed in {event['pieces']} parts"
+            f"not enough memory: from step {event['step'] + 1:,} on, every batch is computed in {event['parts']} parts"
         )
     if kind == "finished" and "not_exported" in event:
         return with_flags(f"the model is not exported to CTranslate2: {event['not_exported']}")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +22,18 @@ if TYPE_CHECKING:
     from jumok.cli.status import Event, Status
     from jumok.recipes import TrainingResult
 
+BEGAN = time.perf_counter()  # of the command, before PyTorch is imported: the minutes asked for count from here
 # A training stopped after one of these events has nothing to save yet.
-_BEFORE_THE_FIRST_STEP = ("reading", "corpus", "finding", "plan", "settings", "resumed")
+_BEFORE_THE_FIRST_STEP = ("reading", "corpus", "finding", "measuring", "plan", "settings", "resumed")
 
 
 def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra: Any) -> None:
     """Train a model and report how it went, or only print the settings. `extra` are arguments of this recipe alone."""
     arguments = {**options.recipe_arguments(), **extra}
     if options.print_config:
-        print(planned_settings(task, data, arguments))
+        from jumok.recipes import plan
+
+        print(plan(task, *data, **{name: value for name, value in arguments.items() if name != "out"}).to_toml())
         return
     with processes_started(options.processes):
         _train_and_report(task, data, options, arguments)
@@ -56,6 +58,7 @@ def _train_and_report(task: str, data: Sequence[Path], options: TrainOptions, ar
 
 def train_with_display(display: Display, task: str, *data: Path, **arguments: Any) -> tuple[int, TrainingResult | None]:
     """Train to the end and return 0 and the result; after Ctrl-C or another signal, its exit code and no result."""
+    from jumok.recipes import train
     from jumok.training.interrupts import Interrupts
     from jumok.training.trainer import StoppedEarly
 
@@ -70,20 +73,9 @@ def train_with_display(display: Display, task: str, *data: Path, **arguments: An
 
         stop_requested = _announced(interrupts.requested)
         try:
-            return 0, _recipe(task)(*data, **arguments, watch=on_event, stop_requested=stop_requested)
+            return 0, train(task, *data, **arguments, on_event=on_event, stop_requested=stop_requested, began=BEGAN)
         except StoppedEarly:
             return 128 + (interrupts.received or signal.SIGINT), None
-
-
-def _recipe(task: str) -> Callable[..., TrainingResult]:
-    from jumok import recipes
-
-    known: dict[str, Callable[..., TrainingResult]] = {
-        "translator": recipes.train_translator,
-        "classifier": recipes.train_classifier,
-        "language_model": recipes.train_lm,
-    }
-    return known[task]
 
 
 def _announced(requested: Callable[[], bool]) -> Callable[[], bool]:
@@ -98,47 +90,6 @@ def _announced(requested: Callable[[], bool]) -> Callable[[], bool]:
         return said
 
     return asked
-
-
-class _Planned(Exception):
-    """Raised to end a training before its first step, when all settings are known."""
-
-
-def planned_settings(task: str, data: Sequence[Path], arguments: dict[str, Any]) -> str:
-    """All settings as they would be used, with reasons, as TOML; worked out in a temporary directory."""
-    reasons: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    vocabulary: dict[str, Any] = {}
-
-    def on_event(event: Event) -> None:
-        if event["event"] == "corpus":
-            vocabulary.update(event["tokenizer"])
-        elif event["event"] == "plan":
-            reasons.update({choice["name"]: choice["why"] for choice in event["choices"]})
-        elif event["event"] == "settings":
-            values.update(event["settings"])
-            raise _Planned
-
-    with tempfile.TemporaryDirectory(prefix="jumok-") as directory, suppress(_Planned):
-        _recipe(task)(*data, **(arguments | {"out": Path(directory) / "run"}), watch=on_event)
-    lines = _toml_lines(values, reasons)
-    if values["tokenizer"]["size"] is None:  # asking for the size that came out could change the vocabulary
-        lines.append(f"# tokenizer.size is left to the corpus: {vocabulary['why']}; it offers {vocabulary['size']:,}")
-    return "\n".join(lines)
-
-
-def _toml_lines(values: dict[str, Any], reasons: dict[str, str], prefix: str = "") -> list[str]:
-    import json
-
-    lines = []
-    for name, value in values.items():
-        dotted = prefix + name
-        if isinstance(value, dict):
-            lines += _toml_lines(value, reasons, f"{dotted}.")
-        elif value is not None and dotted not in ("stop.minutes", "stop.epochs"):  # they became stop.steps
-            why = f"  # {reasons[dotted]}" if dotted in reasons else ""
-            lines.append(f"{dotted} = {json.dumps(value, ensure_ascii=False)}{why}")
-    return lines
 
 
 def _print_result(task: str, result: TrainingResult, status: Status) -> None:

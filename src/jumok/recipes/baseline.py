@@ -1,4 +1,4 @@
-"""What somebody would use instead of a Transformer: TF-IDF with logistic regression, on the same texts."""
+"""A baseline for classifiers: TF-IDF with logistic regression, on the same texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from jumok.errors import MissingExtraError
 from jumok.metrics.classification import classification_scores
-from jumok.recipes.classifier import ClassifierTask
+from jumok.recipes.classifier import ClassifierRecipe
 from jumok.tokenizer import normalize
 from jumok.training.records import STORE, read_run
 
@@ -23,7 +23,7 @@ def require_scikit_learn() -> None:
 
 
 def baseline_scores(run: Path) -> dict[str, float]:
-    """Accuracy and macro-F1 on the very texts that the classifier trained in `run` is measured on.
+    """Accuracy and macro-F1 on the validation texts of the classifier trained in `run`.
 
     Words and pairs of words for spaced text, and characters within words beside them, which unspaced or inflected
     languages need; everything else as scikit-learn has it.
@@ -34,26 +34,26 @@ def baseline_scores(run: Path) -> dict[str, float]:
 
     record = read_run(run)
     assert record is not None, "a training leaves a record"
-    task = ClassifierTask((), None)
-    task.reopen(run / STORE, record["fingerprint"])
-    texts, labels = _learned_from(task)
+    recipe = ClassifierRecipe(())
+    recipe.reopen(run / STORE, record["fingerprint"])
+    texts, labels = _training_texts(recipe)
     words = {"ngram_range": (1, 2), "sublinear_tf": True}
     characters = {"analyzer": "char_wb", "ngram_range": (2, 4), "sublinear_tf": True}
     features: Any = make_union(TfidfVectorizer(**words, min_df=2), TfidfVectorizer(**characters, min_df=3))
     try:
         known = features.fit_transform(texts)
-    except ValueError:  # nothing comes that often in so few texts; some characters there always are
+    except ValueError:  # too few texts: no word occurs that often, but some characters do
         features = TfidfVectorizer(**characters)
         known = features.fit_transform(texts)
     model: Any = LogisticRegression(C=4.0, max_iter=1000).fit(known, labels)
-    measured = task.measured(record["settings"]["validate"]["sentences"])
-    chances = model.predict_log_proba(features.transform([normalize(example.inputs[0]) for example in measured]))
-    scores = classification_scores(chances.astype(np.float32), task.answers(measured), temperature=1.0)
+    measured = recipe.validation_examples(record["settings"]["validate"]["sentences"])
+    log_probs = model.predict_log_proba(features.transform([normalize(example.inputs[0]) for example in measured]))
+    scores = classification_scores(log_probs.astype(np.float32), recipe.labels(measured), temperature=1.0)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}
 
 
-def _learned_from(task: ClassifierTask) -> tuple[list[str], list[int]]:
-    """The texts and the numbers of their classes, as the training has kept them: what came from a pipe is gone."""
-    train = task.corpus.train
-    texts = task.tokenizer.decode([train.example("text", place) for place in range(len(train))])
+def _training_texts(recipe: ClassifierRecipe) -> tuple[list[str], list[int]]:
+    """The texts and their class numbers, decoded from the run's store: a corpus from a pipe exists nowhere else."""
+    train = recipe.corpus.train
+    texts = recipe.corpus.tokenizer.decode([train.example("text", place) for place in range(len(train))])
     return texts, [int(train.example("label", place)[0]) for place in range(len(train))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Unpack
 
 import torch
@@ -15,12 +14,9 @@ from jumok.data.epochs import TextEpochs
 from jumok.data.kinds import PASSAGES
 from jumok.engines.language_model.torch import generate_ids, token_log_probs
 from jumok.engines.options import GenerationOptions
-from jumok.model.config import ModelConfig
-from jumok.model.config import preset as preset_config
 from jumok.model.language_model import LanguageModel
-from jumok.recipes.corpus_task import CorpusTask
-from jumok.recipes.job import TrainingResult, train
-from jumok.recipes.request import PathLike, Request
+from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.training.auto import Choice
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
@@ -30,45 +26,40 @@ SAMPLE_TOKENS = 40  # shown after each validation
 SAMPLE_PROMPT = 0.3  # of the passage that is continued
 
 
-def train_lm(
-    *texts: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[Request]
+def train_language_model(
+    *texts: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[TrainRequest]
 ) -> TrainingResult:
-    """Trains a language model on text files, in the run directory `out`.
+    """Train a language model on text files, in the run directory `out`.
 
-    Called again with the same arguments it goes on where it stopped. Further arguments: those of `recipes/request.py`.
+    Called again with the same arguments it resumes. Further arguments: those of `TrainRequest`.
     """
-    return train(_LanguageModelTask(texts, valid), Path(out), request)
+    return train("language_model", *texts, out=out, valid=valid, **request)
 
 
-class _LanguageModelTask(CorpusTask):
-    """Passages of text, the next token, bits per byte."""
+class LanguageModelRecipe(Recipe):
+    """Predicts the next token of passages; the best model is the one with the fewest bits per byte."""
 
-    name, kind, batches = "language_model", PASSAGES, TextEpochs
+    task, kind, epochs_type = "language_model", PASSAGES, TextEpochs
+    validation_cost, export_validations = 0.5, 2.0
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
-        """Smoothed answers would teach it to expect what hardly ever comes."""
+        """No label smoothing: it would spread probability over tokens that hardly ever come."""
         del settings
-        return (Choice("loss.smoothing", 0.0, "what counts are the probabilities themselves"),)
-
-    def config(self, settings: Settings) -> ModelConfig:
-        vocabulary = self.corpus.tokenizer.size
-        return preset_config(settings.preset, vocabulary=vocabulary, task="language_model", **settings.model)
-
-    def model(self, settings: Settings) -> LanguageModel:
-        return LanguageModel(self.config(settings))
+        return (Choice("loss.smoothing", 0.0, "the probabilities themselves are what counts"),)
 
     def loss(self, model: LanguageModel, settings: Settings) -> Callable[[TextBatch], Tensor]:
-        """Each token given the true ones before it."""
+        """Teacher forcing: each token given the true ones before it."""
 
         def loss(batch: TextBatch) -> Tensor:
             states = model.states(torch.from_numpy(batch.target_in)).flatten(0, 1)
-            answers = torch.from_numpy(batch.target_out).flatten()
-            return smoothed_cross_entropy(states, model.embed.tokens.weight, answers, settings.loss.smoothing)
+            targets = torch.from_numpy(batch.target_out).flatten()
+            return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, settings.loss.smoothing)
 
         return loss
 
-    def validate(self, model: LanguageModel, examples: int) -> Validation:
-        texts = [example.inputs[0] for example in self.measured(examples)]
+    def validate(self, model: LanguageModel, count: int) -> Validation:
+        """Loss, perplexity and bits per byte on validation passages, and a continuation to look at."""
+        texts = [example.inputs[0] for example in self.validation_examples(count)]
         encoded = self.corpus.tokenizer.encode(texts)
         log_probs = [value for row in token_log_probs(model, encoded) for value in row]
         loss = -math.fsum(log_probs) / len(log_probs)

@@ -1,7 +1,7 @@
-"""Scores for runs of tokens: naive Bayes says how telling a run is, logistic regression what it says.
+"""Fits a classifier's n-gram scores: naive Bayes features, weighted by logistic regression.
 
-A text is the set of its runs, each as loud as its log-count ratios are large (Wang and Manning, 2012). The problem has
-one minimum, so it is solved once, in seconds, and not learned step by step. Axes: N texts, P places, C classes.
+A text is the set of its n-grams, each scaled by its log-count ratios (Wang and Manning, 2012). The problem is convex,
+so it is solved once, in seconds, with L-BFGS. Axes: N texts, P hashed n-grams, C classes.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from jumok.data.batch import LabelledBatch
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer
 
-TRUST = 8.0  # in the texts against the wish for small weights
+INVERSE_PENALTY = 8.0  # scikit-learn's C: of the loss, against the squared weights
 ITERATIONS = 60
-HISTORY = 6  # of steps the search remembers
-# Of all texts together, and of texts times classes; what comes after them is left out, to bound the memory.
-MOST_RUNS, MOST_SCORES = 40_000_000, 50_000_000
-MANY_CHARACTERS = 800  # more than any alphabet has
+HISTORY = 6  # updates that L-BFGS remembers
+# N-grams of all texts together, and texts times classes: texts beyond are not fitted, to bound the memory.
+MOST_NGRAMS, MOST_SCORES = 40_000_000, 50_000_000
+MANY_CHARACTERS = 800  # single-character tokens: more than any alphabet has
 _BEYOND_UNICODE = 0x110000
 
 
 @dataclass(frozen=True)
-class _Runs:
-    """Which text has which run."""
+class _TextNgrams:
+    """The n-grams of every text."""
 
-    places: Tensor  # [R] int32, text by text
-    counts: Tensor  # [N] how many runs each text has
+    hashes: Tensor  # [R] int32, text by text
+    counts: Tensor  # [N] the number of n-grams of each text
     labels: Tensor  # [N]
 
     @property
     def texts(self) -> Tensor:
-        """[R] the text of each run."""
+        """[R] the text of each n-gram."""
         return torch.repeat_interleave(torch.arange(len(self.counts), dtype=torch.int32), self.counts)
 
 
 def fit_ngram_scores(batches: Iterable[LabelledBatch], ngrams: NgramScores, class_weights: Tensor) -> None:
-    """Fit the scores and scales of n-grams to labelled texts."""
-    runs = _collect(batches, ngrams, MOST_SCORES // len(class_weights))
-    ratios = _log_count_ratios(runs, *ngrams.scores.shape)
-    loud = ratios.norm(dim=1)
-    weights = _logistic_regression(runs, loud, class_weights)
-    ngrams.scores.copy_(weights * loud[:, None])
-    ngrams.scale.copy_(loud.square())
+    """Fit the scores and the scale of the n-grams, in place."""
+    found = _collect(batches, ngrams, MOST_SCORES // len(class_weights))
+    ratios = _log_count_ratios(found, *ngrams.scores.shape)
+    scale = ratios.norm(dim=1)
+    weights = _logistic_regression(found, scale, class_weights)
+    ngrams.scores.copy_(weights * scale[:, None])
+    ngrams.scale.copy_(scale.square())
 
 
 def spelling_of(tokenizer: Tokenizer) -> Tensor:
-    """[V, LONGEST_TOKEN] the characters of every token as numbers, then zeros; what is not text is a character too."""
+    """[V, LONGEST_TOKEN] the code points of every token, then zeros; a special token is one made-up code point."""
     table = torch.zeros(tokenizer.size, LONGEST_TOKEN)
     for token, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
         characters = [ord(character) for character in piece] if token >= FIRST_PIECE else [_BEYOND_UNICODE + token]
@@ -60,56 +60,56 @@ def spelling_of(tokenizer: Tokenizer) -> Tensor:
     return table
 
 
-def writes_syllables_or_words(tokenizer: Tokenizer) -> bool:
-    """Whether a character says as much as a short word does elsewhere: such scripts have a thousand and more."""
+def has_many_characters(tokenizer: Tokenizer) -> bool:
+    """Whether the script has syllables or words as characters (Korean, Chinese): then n-grams of characters help."""
     return sum(len(piece) == 1 for piece in tokenizer.pieces(range(FIRST_PIECE, tokenizer.size))) >= MANY_CHARACTERS
 
 
-def _collect(batches: Iterable[LabelledBatch], ngrams: NgramScores, most_texts: int) -> _Runs:
-    found_places: list[Tensor] = []
+def _collect(batches: Iterable[LabelledBatch], ngrams: NgramScores, most_texts: int) -> _TextNgrams:
+    hashes: list[Tensor] = []
     counts: list[Tensor] = []
     labels: list[Tensor] = []
     total = texts = 0
     for batch in batches:
-        found, counted = ngrams.rows(torch.from_numpy(batch.text))
-        found_places.append(found[counted].int())
+        hashed, counted = ngrams.rows(torch.from_numpy(batch.text))
+        hashes.append(hashed[counted].int())
         counts.append(counted.sum(1))
         labels.append(torch.from_numpy(batch.labels))
-        total, texts = total + len(found_places[-1]), texts + len(batch.labels)
-        if total >= MOST_RUNS or texts >= most_texts:
+        total, texts = total + len(hashes[-1]), texts + len(batch.labels)
+        if total >= MOST_NGRAMS or texts >= most_texts:
             break
-    return _Runs(torch.cat(found_places), torch.cat(counts), torch.cat(labels))
+    return _TextNgrams(torch.cat(hashes), torch.cat(counts), torch.cat(labels))
 
 
-def _log_count_ratios(runs: _Runs, places: int, classes: int) -> Tensor:
-    """[P, C] how much more frequent a run is in the texts of a class than in the mean of all classes."""
-    cells = runs.places.long() * classes + torch.repeat_interleave(runs.labels, runs.counts)
+def _log_count_ratios(found: _TextNgrams, places: int, classes: int) -> Tensor:
+    """[P, C] log of how much more frequent an n-gram is in a class than in the mean of all classes."""
+    cells = found.hashes.long() * classes + torch.repeat_interleave(found.labels, found.counts)
     counts = np.bincount(cells.numpy(), minlength=places * classes).reshape(places, classes)
     logs = np.log((counts + 1) / (counts + 1).sum(0))
     ratios = logs - logs.mean(1, keepdims=True)
-    return torch.from_numpy(ratios * (counts.sum(1, keepdims=True) > 0)).float()  # what was never seen says nothing
+    return torch.from_numpy(ratios * (counts.sum(1, keepdims=True) > 0)).float()  # 0 for n-grams that were never seen
 
 
-def _logistic_regression(runs: _Runs, loud: Tensor, class_weights: Tensor) -> Tensor:
-    """Weights [P, C] that tell the classes apart."""
-    values = loud[runs.places]
-    together = torch.zeros(len(runs.counts)).index_add_(0, runs.texts, values.square()).sqrt()
-    values /= together.clamp(min=1e-6)[runs.texts]
-    order = runs.places.argsort(stable=True)
-    text_starts = _starts(runs.counts)
-    place_starts = _starts(torch.bincount(runs.places, minlength=len(loud)))
-    text_of_place, value_of_place = runs.texts[order], values[order]
-    trust = TRUST * class_weights[runs.labels]
-    weights = nn.Parameter(torch.zeros(len(loud), len(class_weights)))
+def _logistic_regression(found: _TextNgrams, scale: Tensor, class_weights: Tensor) -> Tensor:
+    """[P, C] the weights of a multinomial logistic regression."""
+    values = scale[found.hashes]
+    norms = torch.zeros(len(found.counts)).index_add_(0, found.texts, values.square()).sqrt()
+    values /= norms.clamp(min=1e-6)[found.texts]
+    order = found.hashes.argsort(stable=True)
+    text_starts = _starts(found.counts)
+    hash_starts = _starts(torch.bincount(found.hashes, minlength=len(scale)))
+    text_of_hash, value_of_hash = found.texts[order], values[order]
+    loss_weights = INVERSE_PENALTY * class_weights[found.labels]
+    weights = nn.Parameter(torch.zeros(len(scale), len(class_weights)))
     search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, history_size=HISTORY, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
-        logits = _sums(weights, runs.places, text_starts, values)
-        losses = nn.functional.cross_entropy(logits, runs.labels, reduction="none")
+        logits = _sums(weights, found.hashes, text_starts, values)
+        losses = nn.functional.cross_entropy(logits, found.labels, reduction="none")
         errors = logits.softmax(1)
-        errors[torch.arange(len(errors)), runs.labels] -= 1
-        weights.grad = _sums(errors * trust[:, None], text_of_place, place_starts, value_of_place) + weights
-        return (losses * trust).sum() + weights.square().sum() / 2
+        errors[torch.arange(len(errors)), found.labels] -= 1
+        weights.grad = _sums(errors * loss_weights[:, None], text_of_hash, hash_starts, value_of_hash) + weights
+        return (losses * loss_weights).sum() + weights.square().sum() / 2
 
     with torch.no_grad():
         search.step(loss)  # type: ignore[no-untyped-call]

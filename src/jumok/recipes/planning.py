@@ -1,108 +1,197 @@
-"""What a training will be: all that was not asked for, chosen from the data and a few seconds of real training."""
+"""What a training will do: everything that was not asked for is decided here, once, with a reason for each choice.
+
+A plan is a function of the corpus and of what was asked for. Only if minutes are asked for, a few seconds of real
+training are measured too.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
+import tempfile
 import time
-from dataclasses import asdict, replace
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
-from jumok.recipes.task import Task
-from jumok.training.auto import Choice, Costs, choose_length, choose_sizes, measure_step, smaller_preset
-from jumok.training.distributed import World
+from jumok.model.config import PRESETS
+from jumok.recipes.recipe import Recipe
+from jumok.system import usable_cores
+from jumok.training.auto import (
+    Choice,
+    Workload,
+    choose_length,
+    choose_sizes,
+    choose_validations,
+    measure_step,
+    smaller_preset,
+)
+from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
+from jumok.training.events import EventCallback, ignore_event
 from jumok.training.gradients import Gradients
 from jumok.training.settings import Settings
-
-MEASURED_EXAMPLES = 100  # for the forecast of what a validation takes
+from jumok.training.trainer import FINAL_VALIDATIONS
 
 Setting = TypeVar("Setting")
 
 
+@dataclass(frozen=True)
 class Plan:
-    """Sizes first, from the data; then, when they are measured, the length. `choices` says what and why."""
+    """All settings of a training, and why they are what they are."""
 
-    def __init__(self, task: Task, asked: Settings, tokens: int, world: World) -> None:
-        self.task, self.asked, self.tokens, self.world = task, asked, tokens, world
-        self._choose(asked)
+    settings: Settings
+    choices: tuple[Choice, ...]
+    facts: Mapping[str, Any]  # of the corpus
+    work: Workload
+    steps: int  # with minutes, an estimate
+    step_seconds: float | None = None  # measured, with minutes only
 
-    def _choose(self, asked: Settings, *first: Choice) -> None:
-        """What the task would choose, then what `auto` would, of what was not asked for."""
-        by_task = [self._shared(choice) for choice in self.task.choices(asked) if not asked.has(choice.name)]
-        chosen = asked.changed({choice.name: choice.value for choice in by_task})
-        self.choices = [*first, *by_task, *choose_sizes(chosen, self.tokens, self.world.size)]
-        self.settings = asked.changed({choice.name: choice.value for choice in self.choices})
+    @property
+    def validations(self) -> int:
+        """How often to validate, if `validate.every` does not say it."""
+        return choose_validations(self.steps, self.work)
 
-    def _shared(self, choice: Choice) -> Choice:
-        """Several processes share what one would learn from."""
-        return replace(choice, value=-(-choice.value // self.world.size)) if choice.name == "batch.tokens" else choice
+    @property
+    def validation_seconds(self) -> float:
+        """How long a validation takes, estimated from the measured speed."""
+        return self.work.validation_steps * (self.step_seconds or 0.0)
 
-    def fit_to_machine(self, began: float) -> tuple[Settings, Costs]:
-        """All settings, and what they cost here. `began` is when the command did; that time counts too."""
-        costs, steps_per_epoch = self._measure(began), self._steps_per_epoch()
-        while self.asked.preset == "auto" and (smaller := smaller_preset(self.settings, steps_per_epoch, costs)):
-            self._choose(self.asked.changed({smaller.name: smaller.value}), smaller)
-            costs, steps_per_epoch = self._measure(began), self._steps_per_epoch()
-        length = choose_length(self.settings, steps_per_epoch, self.tokens, costs)
-        self.choices += length
-        self.settings = self.settings.changed({choice.name: choice.value for choice in length})
-        return self.settings, costs
-
-    def _steps_per_epoch(self) -> int:
-        return -(-self.task.epochs(self.settings).size(0) // filled(self.settings.batch.accumulate))
-
-    def _measure(self, began: float) -> Costs:
-        """What an update and a validation take here, on real examples, with a model that is thrown away."""
-        settings = self.settings
-        model = new_model(self.task, settings)
-        shown = new_model(self.task, settings) if self.world.sharded else model
-        loss = self.world.shard(model, self.task.loss(model, settings))
-        optimizer, epochs = make_optimizer(model, settings), self.task.epochs(settings)
-        gradients = Gradients(loss, optimizer, may_cut=not self.world.sharded)
-        gradients.fill([epochs.largest()])  # what does not fit into memory is cut from here on
-        batches = itertools.chain.from_iterable(
-            epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()
-        )
-
-        def step() -> None:
-            gradients.fill([next(batches)])
-            nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.clip)
-            optimizer.step()
-
-        rounds = -(-filled(settings.batch.accumulate) // self.world.size)
-        step_seconds = measure_step(step, settings.stop, self.world.from_first) * rounds
-        everything = validated_examples(self.task, settings)
-        some = min(everything, MEASURED_EXAMPLES)
-        started = time.perf_counter()
-        with torch.inference_mode():
-            validation = self.task.validate(shown.eval(), some)
-        validation_seconds = (time.perf_counter() - started) * everything / some / validation.effort
-        costs = Costs(step_seconds, validation_seconds, time.perf_counter() - began)
-        return Costs(**self.world.from_first(asdict(costs)))  # all must decide alike
+    def to_toml(self) -> str:
+        """All settings as TOML for `--config`, each choice with its reason as a comment."""
+        reasons = {choice.name: choice.why for choice in self.choices}
+        lines = _toml_lines(self.settings.to_dict(), reasons)
+        if self.settings.tokenizer.size is None:  # to ask for as many tokens as came out would change them
+            vocabulary = self.facts["tokenizer"]
+            lines.append(f"# tokenizer.size is left to the corpus: {vocabulary['why']}; {vocabulary['size']:,} tokens")
+        return "\n".join(lines)
 
 
-def new_model(task: Task, settings: Settings) -> nn.Module:
-    """A model that has learned nothing, always the same for a seed."""
+def _toml_lines(values: Mapping[str, Any], reasons: Mapping[str, str], prefix: str = "") -> list[str]:
+    lines = []
+    for name, value in values.items():
+        dotted = prefix + name
+        if isinstance(value, dict):
+            lines += _toml_lines(value, reasons, f"{dotted}.")
+        elif value is not None and dotted != "stop.epochs":  # they became stop.steps
+            why = f"  # {reasons[dotted]}" if dotted in reasons else ""
+            lines.append(f"{dotted} = {json.dumps(value, ensure_ascii=False)}{why}")
+    return lines
+
+
+def plan_training(recipe: Recipe, asked: Settings) -> Plan:
+    """The plan of a training that is not started: the corpus is read into a directory that is removed again."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="jumok-") as directory:
+        recipe.prepare(Path(directory), asked, expected=None, encoder=None)
+        return resolve_settings(recipe, asked, began=began)
+
+
+def resolve_settings(
+    recipe: Recipe,
+    asked: Settings,
+    *,
+    began: float,
+    group: ProcessGroup = SINGLE_PROCESS,
+    on_event: EventCallback = ignore_event,
+) -> Plan:
+    """Choose everything that was not asked for. `began` is when the command did: that time counts too."""
+    plan = _choose_sizes(recipe, asked, group)
+    while True:
+        if asked.stop.minutes is not None:
+            on_event({"event": "measuring"})
+            plan = replace(plan, step_seconds=_measure(recipe, plan.settings, group))
+        smaller = smaller_preset(plan.settings, plan.work, usable_cores(), plan.step_seconds)
+        if asked.preset != "auto" or smaller is None:
+            break
+        plan = _choose_sizes(recipe, asked.changed({smaller.name: smaller.value}), group, smaller)
+    return _choose_length(plan, recipe, began)
+
+
+def recorded_plan(recipe: Recipe, settings: Settings, steps: int) -> Plan:
+    """The plan of a training that is resumed, from its resolved settings and its (estimated) number of steps."""
+    return Plan(settings, (), recipe.corpus.facts, _workload(recipe, settings), steps)
+
+
+def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: Choice) -> Plan:
+    """The choices of the task, then those of `auto`, of what was not asked for."""
+    by_task = [_shared(choice, group.size) for choice in recipe.choices(asked) if not asked.has(choice.name)]
+    chosen = asked.changed({choice.name: choice.value for choice in by_task})
+    choices = (*first, *by_task, *choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size))
+    settings = asked.changed({choice.name: choice.value for choice in choices})
+    return Plan(settings, choices, recipe.corpus.facts, _workload(recipe, settings), 0)
+
+
+def _shared(choice: Choice, processes: int) -> Choice:
+    """Several processes share the batch that one would have."""
+    return replace(choice, value=-(-choice.value // processes)) if choice.name == "batch.tokens" else choice
+
+
+def _workload(recipe: Recipe, settings: Settings) -> Workload:
+    facts, accumulate = recipe.corpus.facts, chosen(settings.batch.accumulate)
+    steps_per_epoch = -(-recipe.epochs(settings).size(0) // accumulate)
+    share = validated_examples(recipe, settings) / facts["examples"]  # of an epoch
+    return Workload(facts["tokens"], steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
+
+
+def _choose_length(plan: Plan, recipe: Recipe, began: float) -> Plan:
+    settings, work = plan.settings, plan.work
+    estimate = None
+    if settings.stop.minutes is not None and settings.stop.steps is None:
+        assert plan.step_seconds is not None
+        updates = (settings.stop.minutes * 60 - (time.perf_counter() - began)) / plan.step_seconds
+        validations = choose_validations(max(1, int(updates)), work) + FINAL_VALIDATIONS + recipe.export_validations
+        estimate = max(1, int(updates - validations * work.validation_steps))
+    choices = choose_length(settings, work, PRESETS.get(settings.preset, {}), estimate)
+    settings = settings.changed({choice.name: choice.value for choice in choices})
+    steps = chosen(settings.stop.steps) if estimate is None else estimate
+    return replace(plan, settings=settings, choices=(*plan.choices, *choices), steps=steps)
+
+
+def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
+    """Seconds of one update, on real examples, with a model that is thrown away."""
+    model = new_model(recipe, settings)
+    loss = group.shard(model, recipe.loss(model, settings))
+    optimizer, epochs = make_optimizer(model, settings), recipe.epochs(settings)
+    gradients = Gradients(loss, optimizer, may_split=not group.sharded)
+    gradients.fill([epochs.largest()])  # batches that do not fit into memory are split from here on
+    batches = itertools.chain.from_iterable(
+        epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()
+    )
+
+    def step() -> None:
+        gradients.fill([next(batches)])
+        nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.clip)
+        optimizer.step()
+
+    rounds = -(-chosen(settings.batch.accumulate) // group.size)
+    seconds = measure_step(step, chosen(settings.stop.minutes), group.broadcast) * rounds
+    return float(group.broadcast(seconds))  # all processes must decide alike
+
+
+def new_model(recipe: Recipe, settings: Settings) -> nn.Module:
+    """A new model, always the same for a seed."""
     torch.manual_seed(settings.seed)
-    return task.model(settings)
+    return recipe.model(settings)
 
 
 def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Adam; the schedule gives it its rate."""
-    chosen = settings.optimizer
-    betas = (chosen.beta1, chosen.beta2)
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=chosen.epsilon, fused=True)
+    """Adam; the schedule sets its learning rate."""
+    given = settings.optimizer
+    betas = (given.beta1, given.beta2)
+    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=given.epsilon, fused=True)
 
 
-def validated_examples(task: Task, settings: Settings) -> int:
-    """How many examples a validation is about."""
-    return min(task.valid_examples, settings.validation.sentences)
+def validated_examples(recipe: Recipe, settings: Settings) -> int:
+    """How many examples a validation uses."""
+    return min(len(recipe.corpus.valid), settings.validation.sentences)
 
 
-def filled(value: Setting | None) -> Setting:
-    """A setting that `auto` has filled in by now."""
+def chosen(value: Setting | None) -> Setting:
+    """A setting that has a value by now."""
     if value is None:
         raise ValueError("a setting was used before it was chosen")
     return value

@@ -1,9 +1,8 @@
-"""Two files in, a translator out."""
+"""Sentence pairs in, a translator out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,18 +14,19 @@ from jumok.data.epochs import TranslationEpochs
 from jumok.data.kinds import pairs_in
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
-from jumok.model.config import ModelConfig
-from jumok.model.config import preset as preset_config
+from jumok.engines.options import SearchOptions
+from jumok.engines.translator.torch import TorchTranslator
+from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
-from jumok.recipes.corpus_task import CorpusTask
-from jumok.recipes.job import TrainingResult, train
-from jumok.recipes.request import PathLike, Request
-from jumok.recipes.validation import translate_and_score
+from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
-USUAL_SHARE = 0.999  # of the sentences learned from; to longer ones a model is not used
+USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
+SAMPLES = 3  # translations shown after each validation
+VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed
 
 
 def train_translator(
@@ -36,55 +36,68 @@ def train_translator(
     out: PathLike,
     valid: Sequence[PathLike] | None = None,
     languages: tuple[str, str] | None = None,
-    **request: Unpack[Request],
+    **request: Unpack[TrainRequest],
 ) -> TrainingResult:
-    """Trains a translator on two aligned files, or one file with both sides, in the run directory `out`.
+    """Train a translator on two aligned files, or one file with both sides, in the run directory `out`.
 
-    Called again with the same arguments it goes on where it stopped. `valid` names two files, or one with both sides.
-    `languages` chooses source and target in files that name their languages, such as ("en", "ko").
-    Further arguments: `minutes`, `steps` or `epochs`, `preset`, `settings` and the others of `recipes/request.py`.
+    Called again with the same arguments it resumes. `valid` names two files, or one with both sides. `languages`
+    chooses source and target in files that name their languages, such as ("en", "ko").
+    Further arguments: `minutes`, `steps` or `epochs`, `preset`, `settings` and the others of `TrainRequest`.
     """
     paths = [source] if target is None else [source, target]
-    return train(_TranslatorTask(paths, valid, languages), Path(out), request)
+    return train("translator", *paths, out=out, valid=valid, languages=languages, **request)
 
 
-class _TranslatorTask(CorpusTask):
-    """Pairs of sentences, teacher forcing, BLEU."""
+class TranslatorRecipe(Recipe):
+    """Teacher forcing on sentence pairs; the best model is the one with the best BLEU."""
 
-    name, batches = "translator", TranslationEpochs
+    task, epochs_type = "translator", TranslationEpochs
+    validation_cost, export_validations = 3.0, 3.0
 
     def __init__(
-        self, paths: Sequence[PathLike], valid: Sequence[PathLike] | None, languages: tuple[str, str] | None
+        self,
+        data: Sequence[PathLike],
+        valid: Sequence[PathLike] | None = None,
+        languages: tuple[str, str] | None = None,
     ) -> None:
-        super().__init__(paths, valid)
+        super().__init__(data, valid)
         self.kind, self.languages = pairs_in(languages), languages or _languages_of(self.inputs)
 
     def card(self) -> dict[str, Any]:
-        """Source and target language, where they are known, and how long the sentences are it is used to."""
+        """Source and target language, where they are known, and the length of the longest usual sentences."""
         usual = np.quantile(self.corpus.train.lengths("source"), USUAL_SHARE, method="higher")
         return {"languages": self.languages and list(self.languages), "usual_tokens": int(usual)}
 
-    def config(self, settings: Settings) -> ModelConfig:
-        return preset_config(settings.preset, vocabulary=self.corpus.tokenizer.size, **settings.model)
-
-    def model(self, settings: Settings) -> Translator:
-        return Translator(self.config(settings))
-
     def loss(self, model: Translator, settings: Settings) -> Callable[[Batch], Tensor]:
-        """Teacher forcing: the whole target at once, each token given the true ones before it."""
+        """Teacher forcing: the full target at once, each token given the true ones before it."""
 
         def loss(batch: Batch) -> Tensor:
             source, target = torch.from_numpy(batch.source), torch.from_numpy(batch.target_in)
             states = model.states(source, target).flatten(0, 1)
-            answers = torch.from_numpy(batch.target_out).flatten()
-            return smoothed_cross_entropy(states, model.embed.tokens.weight, answers, settings.loss.smoothing)
+            targets = torch.from_numpy(batch.target_out).flatten()
+            return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, settings.loss.smoothing)
 
         return loss
 
-    def validate(self, model: Translator, examples: int) -> Validation:
-        return translate_and_score(
-            model, self.corpus.tokenizer, [example.inputs for example in self.measured(examples)]
-        )
+    def validate(self, model: Translator, count: int) -> Validation:
+        """Loss, BLEU and chrF on validation sentences, really translated (greedily), and a few of them to look at."""
+        examples, tokenizer = self.validation_examples(count), self.corpus.tokenizer
+        sources, references = ([example.inputs[side] for example in examples] for side in (0, 1))
+        # By the engine itself, which does not retry loops: what a user would be spared is to be seen here.
+        engine, encoded = TorchTranslator(model), tokenizer.encode(sources)
+        hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
+        outputs = tokenizer.decode([best[0].ids for best in hypotheses])
+        scores = corpus_scores(outputs, references)
+        log_probs = [value for row in engine.score(encoded, tokenizer.encode(references)) for value in row]
+        shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
+        metrics = {
+            "loss": -sum(log_probs) / len(log_probs),
+            "bleu": scores.bleu,
+            "chrf": scores.chrf,
+            "signatures": [scores.bleu_signature, scores.chrf_signature],
+            "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
+        }
+        return Validation(scores.bleu, metrics)
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:

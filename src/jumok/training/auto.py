@@ -1,33 +1,35 @@
-"""What `auto` chooses: sizes from the corpus, length from the speed this machine has. Every choice has a reason."""
+"""What `auto` chooses: sizes and length from the corpus; from the clock only if minutes are asked for.
+
+So two trainings with the same files, settings and number of cores are the same training. Every choice has a reason.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jumok.errors import ConfigError
-from jumok.model.config import PRESETS
 from jumok.training.settings import Settings, StopSettings
 
-# When the length of the training depends on it, a hundredth of it within these bounds; and when only its forecast does.
-LEAST_SECONDS, MOST_SECONDS, GLANCE_SECONDS = 5.0, 20.0, 1.0
+# A hundredth of the minutes asked for is spent measuring, within these bounds.
+LEAST_SECONDS, MOST_SECONDS = 3.0, 20.0
+QUIET_SHARE = 0.25  # of the measured steps, the fastest: what the machine can do when nothing else runs on it
 # Above these many tokens to learn, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
 PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
+# Target tokens a second on one core, to choose a preset without a clock (benchmarks/training_speed.md).
+TOKENS_PER_CORE = {"tiny": 3000.0, "small": 900.0, "base": 200.0}
 # Below so many epochs, this much dropout is enough.
 DROPOUTS = ((0.0, 5.0), (0.1, 30.0), (0.2, 60.0))
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
 MOST_HOURS = 12  # without a given length: a night
 MOST_WARMUP, LEAST_WARMUP, WARMUP_SHARE = 4000, 500, 0.1
-MOST_VALIDATIONS, VALIDATION_SHARE = 15, 0.1  # at most so many, and at most this share of all time
-FINAL_VALIDATIONS = 2  # of the averages at the end
-SPARE = 0.9  # for checkpoints, and because no machine is for an hour what it was for five seconds
-CHECKPOINT_SECONDS = 300.0
+MOST_VALIDATIONS, VALIDATION_SHARE = 15, 0.1  # at most so many, and at most this share of the work
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,17 @@ class Choice:
     why: str
 
 
+@dataclass(frozen=True)
+class Workload:
+    """What there is to do, counted and not measured."""
+
+    tokens: int  # targets to learn in an epoch
+    steps_per_epoch: int
+    validation_steps: float  # a validation takes as long as so many updates
+
+
 def choose_sizes(settings: Settings, tokens: int, processes: int = 1) -> list[Choice]:
-    """Preset, batch and peak rate, where they are not given. Several processes share what one would learn from."""
+    """Preset, batch and peak rate, where they are not given. Several processes share the batch of one."""
     choices = []
     size = f"the corpus has {tokens:,} tokens to learn"
     preset = settings.preset
@@ -58,74 +69,75 @@ def choose_sizes(settings: Settings, tokens: int, processes: int = 1) -> list[Ch
     return choices
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What this machine takes, measured on the real model and data."""
+def smaller_preset(settings: Settings, work: Workload, cores: int, step_seconds: float | None) -> Choice | None:
+    """The next smaller preset, if the machine is too slow for the one that suits the corpus; else None.
 
-    step: float  # seconds for one update
-    validation: float  # seconds for one validation
-    spent: float = 0.0  # seconds since the command began
-
-
-def smaller_preset(settings: Settings, steps_per_epoch: int, costs: Costs) -> Choice | None:
-    """The next smaller preset, if this machine is too slow for the one that suits the corpus; else None."""
+    With minutes the speed is measured, `step_seconds`; without any length a nominal one for so many cores is taken.
+    """
     names = [name for name, _ in PRESET_TOKENS]
     stop = settings.stop
     if settings.preset not in names[1:] or stop.steps is not None or stop.epochs is not None:
         return None
-    seconds = MOST_HOURS * 3600 if stop.minutes is None else stop.minutes * 60 - costs.spent
-    epochs = seconds * SPARE / (costs.step * steps_per_epoch)
+    if stop.minutes is not None:
+        if step_seconds is None:
+            return None
+        epochs, time_given = stop.minutes * 60 / (step_seconds * work.steps_per_epoch), f"{stop.minutes:g} minutes"
+    else:
+        speed = TOKENS_PER_CORE[settings.preset] * cores
+        epochs, time_given = MOST_HOURS * 3600 * speed / work.tokens, f"{MOST_HOURS} hours on {cores} cores"
     if epochs >= LEAST_EPOCHS:
         return None
-    time_given = f"{MOST_HOURS} hours" if stop.minutes is None else f"{stop.minutes:g} minutes"
     smaller = names[names.index(settings.preset) - 1]
-    return Choice("preset", smaller, f"{settings.preset} would see the corpus {epochs:.2g} times in {time_given} here")
+    return Choice("preset", smaller, f"{settings.preset} would see the corpus {epochs:.2g} times in {time_given}")
 
 
 def measure_step(
-    step: Callable[[], None], stop: StopSettings, agreed: Callable[[bool], bool] = lambda mine: mine
+    step: Callable[[], None], minutes: float, all_agree: Callable[[bool], bool] = lambda mine: mine
 ) -> float:
-    """Seconds one update takes: the mean over the later ones, because the first warm up.
+    """Seconds one update takes when nothing else runs on this machine: the mean of the fastest, the first left out.
 
-    `agreed` is asked before each whether to go on: processes that compute together must stop together.
+    `all_agree` is asked before each whether to continue: processes that compute together must stop together.
     """
     times: list[float] = []
-    share = GLANCE_SECONDS if stop.minutes is None else min(MOST_SECONDS, max(LEAST_SECONDS, 0.6 * stop.minutes))
-    end = time.perf_counter() + share
-    while agreed(time.perf_counter() < end or len(times) < 3):
+    end = time.perf_counter() + min(MOST_SECONDS, max(LEAST_SECONDS, 0.6 * minutes))
+    while all_agree(time.perf_counter() < end or len(times) < 3):
         started = time.perf_counter()
         step()
         times.append(time.perf_counter() - started)
     later = times[len(times) // 3 :]
-    return sum(later) / len(later)
+    # Batches differ in size, so the fastest of single steps would be the smallest; groups of steps are alike.
+    group = max(1, len(later) // 12)
+    means = sorted(sum(later[i : i + group]) / group for i in range(0, len(later) - group + 1, group))
+    fastest = means[: max(1, round(QUIET_SHARE * len(means)))]
+    return sum(fastest) / len(fastest)
 
 
-def choose_length(settings: Settings, steps_per_epoch: int, tokens: int, costs: Costs) -> list[Choice]:
-    """How long to train, the schedule that fits it, and how often to validate and save, where they are not given."""
-    steps, why = _steps(settings, steps_per_epoch, tokens, costs)
-    choices = [Choice("stop.steps", steps, why)]
+def choose_length(
+    settings: Settings, work: Workload, preset: Mapping[str, Any], estimated_steps: int | None
+) -> list[Choice]:
+    """How long to train, the schedule that fits it, and how often to validate, where they are not given.
+
+    `preset` has the fields of the preset. `estimated_steps`: how many fit into the minutes asked for.
+    """
+    steps, why = (estimated_steps, "") if estimated_steps is not None else _steps(settings, work)
+    choices = [] if estimated_steps is not None else [Choice("stop.steps", steps, why)]
     if settings.schedule.name is None:
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
     if settings.schedule.warmup is None:
-        norm = settings.model.get("norm") or PRESETS.get(settings.preset, {}).get("norm", "post")
+        norm = settings.model.get("norm") or preset.get("norm", "post")
         choices.append(Choice("schedule.warmup", _warmup(steps, norm), f"suits {steps:,} steps of {norm}-norm"))
-    rate = PRESETS.get(settings.preset, {}).get("dropout", 0.0)
-    if "dropout" not in settings.model and (less := _less_dropout(rate, steps / steps_per_epoch)) < rate:
-        choices.append(Choice("model.dropout", less, f"{steps / steps_per_epoch:.0f} epochs overfit little"))
-    if settings.validation.every is None:
-        times = _validations(steps * costs.step, costs)
-        choices.append(Choice("validate.every", math.ceil(steps / times), f"{costs.validation:.1f} seconds each time"))
-    if settings.checkpoint.every is None:
-        every = max(1, round(CHECKPOINT_SECONDS / costs.step))
-        choices.append(Choice("checkpoint.every", every, f"about every {CHECKPOINT_SECONDS / 60:g} minutes"))
+    rate, epochs = preset.get("dropout", 0.0), steps / work.steps_per_epoch
+    if "dropout" not in settings.model and (less := _less_dropout(rate, epochs)) < rate:
+        choices.append(Choice("model.dropout", less, f"{epochs:.0f} epochs overfit little"))
+    if settings.validation.every is None and estimated_steps is None:
+        times = choose_validations(steps, work)
+        choices.append(Choice("validate.every", math.ceil(steps / times), f"{times} times in all"))
     return choices
 
 
-def forecast(settings: Settings, costs: Costs) -> float:
-    """Seconds until the end, from the beginning of the command."""
-    steps, every = settings.stop.steps or 0, settings.validation.every or 1
-    validations = math.ceil(steps / every) + FINAL_VALIDATIONS
-    return costs.spent + steps * costs.step / SPARE + validations * costs.validation
+def choose_validations(steps: int, work: Workload) -> int:
+    """How often to validate in so many steps."""
+    return max(1, min(MOST_VALIDATIONS, int(VALIDATION_SHARE * steps / work.validation_steps)))
 
 
 def _warmup(steps: int, norm: str) -> int:
@@ -135,28 +147,19 @@ def _warmup(steps: int, norm: str) -> int:
 
 
 def _less_dropout(rate: float, epochs: float) -> float:
-    """What is seen few times cannot be learned by heart, and dropout then only slows the learning."""
+    """Examples that are seen a few times only are not memorised; dropout would just slow the learning."""
     return min([rate, *(enough for enough, limit in DROPOUTS if epochs < limit)])
 
 
-def _validations(seconds: float, costs: Costs) -> int:
-    return max(1, min(MOST_VALIDATIONS, int(VALIDATION_SHARE * seconds / costs.validation)))
-
-
-def _steps(settings: Settings, steps_per_epoch: int, tokens: int, costs: Costs) -> tuple[int, str]:
+def _steps(settings: Settings, work: Workload) -> tuple[int, str]:
     stop = settings.stop
     if stop.steps is not None:
         return stop.steps, "as asked"
-    if stop.minutes is not None:
-        rest = stop.minutes * 60 - costs.spent
-        validating = (_validations(rest, costs) + FINAL_VALIDATIONS) * costs.validation
-        steps = max(1, int((rest - validating) * SPARE / costs.step))
-        return steps, f"{stop.minutes:g} minutes at {costs.step * 1e3:.0f} ms a step, measured here"
     epochs, why = stop.epochs, "as asked"
     if epochs is None:
-        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / tokens))
-        why = f"for {tokens:,} tokens to learn"
-    return max(1, round(epochs * steps_per_epoch)), f"{epochs:.3g} epochs {why}"
+        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / work.tokens))
+        why = f"for {work.tokens:,} tokens to learn"
+    return max(1, round(epochs * work.steps_per_epoch)), f"{epochs:.3g} epochs {why}"
 
 
 def require_one_length(stop: StopSettings) -> None:

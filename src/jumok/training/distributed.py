@@ -1,8 +1,8 @@
-"""Many processes that train one model: each learns from its share of a batch, and all make the same update.
+"""Data-parallel training: every process computes the gradients of its share of a batch, and all make the same update.
 
-A process knows its place from the environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), as torchrun sets it, and
-`--processes`. Weights are never sent: all begin with the same ones and add up their gradients. (With `--shard` they
-are: see sharded.py.)
+A process knows its rank from the environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), as torchrun sets it.
+Weights are never sent: all processes start with the same ones and sum their gradients. (Sharded processes do
+send them: see sharded.py.)
 """
 
 from __future__ import annotations
@@ -21,100 +21,100 @@ from torch.distributed.rendezvous import rendezvous
 
 from jumok.errors import ConfigError, TrainingError
 
-MEETING = timedelta(minutes=5)  # until all have come: machines need not start at the same moment
-PATIENCE = timedelta(hours=6)  # from then on: the others wait while the first one validates
+JOIN_TIMEOUT = timedelta(minutes=5)  # for all processes to start: machines need not start at the same moment
+COLLECTIVE_TIMEOUT = timedelta(hours=6)  # from then on: the others wait while rank 0 validates
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"  # set by torchrun: how often it has started the same command again
 
 
-class World(Protocol):
+class ProcessGroup(Protocol):
     """The processes of one training, seen from one of them."""
 
     @property
     def rank(self) -> int:
-        """Which one this is; 0 is the one that validates, saves and speaks."""
+        """The number of this process; rank 0 validates, saves and reports."""
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """How many processes there are."""
 
     @property
     def sharded(self) -> bool:
-        """Whether each has only a part of every weight. Then all must compute a loss equally often."""
+        """Whether each process holds a part of every weight (FSDP). Then all must compute a loss equally often."""
 
     def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """Leaves each process its part of the model, if that is wanted; the loss is computed by what is returned."""
+        """Keep only this process's part of the model, if sharded. Returns the loss function to use from then on."""
 
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Tensors of the model or its optimizer as one process would have them. All must ask; the first is answered."""
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The full tensors of the model or its optimizer on rank 0. A collective: all processes must call it."""
 
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """What this process has of such a tensor, if it is parted as `like` is."""
+    def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
+        """The part of a full tensor that this process holds, sharded as `like` is."""
 
-    def clip(self, parameters: Sequence[Tensor], most: float) -> float:
-        """Shortens gradients that are longer than `most` together; returns how long they were."""
+    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
+        """Clip the gradients to a total norm of `max_norm`; returns the norm before."""
 
-    def add_up(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """Adds up gradients, in place, and numbers over all processes; the sums are the same bits everywhere."""
+    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+        """Sum gradients (in place) and numbers over all processes; the sums are the same bits everywhere."""
 
-    def from_first(self, value: Any) -> Any:
-        """What the first process has here; anything JSON can hold."""
+    def broadcast(self, value: Any) -> Any:
+        """The value that rank 0 passes; anything JSON can hold."""
 
-    def wait(self) -> None:
-        """Returns when all processes have come here."""
+    def barrier(self) -> None:
+        """Wait until all processes have come here."""
 
 
 class _Unsharded:
-    """Every process has the whole model."""
+    """Every process holds the full model."""
 
     sharded = False
 
     def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """Into one part."""
+        """No-op: this process holds the full model."""
         del model
         return loss
 
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """They are."""
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """No-op: this process holds the full tensors."""
         return dict(tensors)
 
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """All of it."""
+    def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
+        """No-op: this process holds the full tensor."""
         del like
         return tensor
 
-    def clip(self, parameters: Sequence[Tensor], most: float) -> float:
-        """Everywhere the same."""
-        return float(nn.utils.clip_grad_norm_(parameters, most))
+    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
+        """Clip the gradients, which are the same in every process."""
+        return float(nn.utils.clip_grad_norm_(parameters, max_norm))
 
 
-class Alone(_Unsharded):
-    """One process: nobody to wait for."""
+class SingleProcess(_Unsharded):
+    """A group of one process: nothing to send."""
 
     rank, size = 0, 1
 
-    def add_up(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """They are the sums already."""
+    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+        """No-op: the sums over one process."""
         del gradients
         return list(numbers)
 
-    def from_first(self, value: Any) -> Any:
-        """This is the first."""
+    def broadcast(self, value: Any) -> Any:
+        """No-op: this is rank 0."""
         return value
 
-    def wait(self) -> None:
-        """At once."""
+    def barrier(self) -> None:
+        """No-op: there is no other process."""
 
 
-ALONE = Alone()
+SINGLE_PROCESS = SingleProcess()
 
 
-class Together(_Unsharded):
+class MultiProcess(_Unsharded):
     """Several processes, connected by torch.distributed (gloo)."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
 
-    def add_up(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
         """One message for all gradients: many small ones would cost more than they carry."""
         if gradients:
             flat = torch.cat([gradient.flatten() for gradient in gradients])
@@ -125,7 +125,7 @@ class Together(_Unsharded):
         dist.all_reduce(sums)
         return [float(number) for number in sums]
 
-    def from_first(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """As JSON: nothing that comes over the network is ever executed."""
         data = json.dumps(value).encode() if self.rank == 0 else b""
         length = torch.tensor([len(data)])
@@ -136,65 +136,66 @@ class Together(_Unsharded):
         dist.broadcast(content, 0)
         return json.loads(bytes(content.tolist()))
 
-    def wait(self) -> None:
-        """A barrier."""
+    def barrier(self) -> None:
+        """Wait until all processes have come here."""
         dist.barrier()
 
 
 @contextmanager
-def join_world(*, shard: bool = False) -> Iterator[World]:
-    """The world this process belongs to, by its environment."""
+def join_process_group(*, shard: bool = False) -> Iterator[ProcessGroup]:
+    """The group this process belongs to, by its environment; left at the end."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size <= 1:
         if shard:
-            raise ConfigError("--shard is for several processes, and this is one. Add --processes N, or use torchrun.")
-        yield Alone()
+            raise ConfigError("`shard=True` is for several processes, and this is one. Use torchrun or `processes=N`.")
+        yield SINGLE_PROCESS
         return
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ConfigError(f"WORLD_SIZE is {size}, but {', '.join(missing)} is not set. Start it with torchrun.")
     rank = int(os.environ["RANK"])
     try:
-        _meet(rank, size)
-        yield _world_of_many(rank, size, shard)
+        _connect(rank, size)
+        yield _multi_process(rank, size, shard)
     except RuntimeError as error:
         if "gloo" not in str(error):
             raise
         raise TrainingError(
             f"Another process of this training has ended ({error}). The last checkpoint is intact; "
-            "the same command goes on from there."
+            "the same command continues from there."
         ) from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
 
 
-def _meet(rank: int, size: int) -> None:
+def _connect(rank: int, size: int) -> None:
     try:
-        dist.init_process_group("gloo", store=_meeting_place(), rank=rank, world_size=size, timeout=MEETING)
+        dist.init_process_group("gloo", store=_rendezvous_store(), rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
     except RuntimeError as error:
         raise TrainingError(
-            f"The {size} processes of this training have not found each other ({error}). See how the others ended, "
+            f"The {size} processes of this training could not connect ({error}). Look how the others ended, "
             "and start all of them again."
         ) from error
-    dist.distributed_c10d._set_pg_timeout(PATIENCE)
+    dist.distributed_c10d._set_pg_timeout(COLLECTIVE_TIMEOUT)
 
 
-def _meeting_place() -> Any:
+def _rendezvous_store() -> Any:
     """Where the processes find each other's addresses.
 
-    After a restart torchrun offers the same place again, with the addresses of those that are gone. On one machine all
-    know which attempt this is; on several they need not agree, and docs/scaling.md says what torchrun must be told.
+    After a restart torchrun offers the same store again, with the addresses of processes that have ended. On one
+    machine all know which attempt this is; on several they need not agree: docs/scaling.md says what torchrun must be
+    told.
     """
-    store, _, _ = next(rendezvous("env://", timeout=MEETING))
+    store, _, _ = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
     on_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
     attempt = os.environ.get(RESTART_COUNT, "0") if on_one_machine else "0"
     return dist.PrefixStore(f"jumok-{attempt}", store)  # type: ignore[attr-defined]
 
 
-def _world_of_many(rank: int, size: int, shard: bool) -> World:
+def _multi_process(rank: int, size: int, shard: bool) -> ProcessGroup:
     if not shard:
-        return Together(rank, size)
+        return MultiProcess(rank, size)
     from jumok.training.sharded import Sharded  # here, because it takes a second to import
 
     return Sharded(rank, size)

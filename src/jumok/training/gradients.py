@@ -1,4 +1,4 @@
-"""Gradients of a sum over batches, whatever fits into memory: a batch that does not is cut, and the sum is the same."""
+"""Accumulated gradients. A batch that does not fit into memory is split; the sum of the gradients stays the same."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from jumok.training.progress import TrainingBatch
 
 
 class Gradients:
-    """Fills the gradients that an optimizer will use. `told` is called with the number of parts when it grows."""
+    """Computes the gradients for an optimizer. `on_split` is called with the number of parts when it grows."""
 
     def __init__(
         self,
         loss: Callable[[Any], Tensor],
         optimizer: torch.optim.Optimizer,
-        told: Callable[[int], None] = lambda _: None,
+        on_split: Callable[[int], None] = lambda _: None,
         *,
-        may_cut: bool = True,
+        may_split: bool = True,
     ) -> None:
-        self.loss, self.optimizer, self.told, self.may_cut = loss, optimizer, told, may_cut
-        self.pieces = 1  # into how many parts a batch is cut because it did not fit into memory
+        self.loss, self.optimizer, self.on_split, self.may_split = loss, optimizer, on_split, may_split
+        self.parts = 1  # into how many parts a batch is split, because it did not fit into memory
 
     def fill(self, batches: Sequence[TrainingBatch], before: Callable[[int], None] = lambda _: None) -> float:
-        """The summed loss over all batches. `before` is called with the number of each batch, whenever it begins."""
+        """Sum loss and gradients over all batches; returns the loss. `before` is called with each batch's index."""
         while True:
             self.optimizer.zero_grad()
             try:
-                return sum(self._add(batch, number, before) for number, batch in enumerate(batches))
+                return sum(self._add(batch, index, before) for index, batch in enumerate(batches))
             except (RuntimeError, MemoryError) as error:
                 if not _is_out_of_memory(error):
                     raise
-                self._cut(batches, error)
+                self._split(batches, error)
 
-    def _add(self, batch: TrainingBatch, number: int, before: Callable[[int], None]) -> float:
-        before(number)
+    def _add(self, batch: TrainingBatch, index: int, before: Callable[[int], None]) -> float:
+        before(index)
         total = 0.0
         for part in self._parts(batch):
             loss = self.loss(part)
@@ -46,9 +46,9 @@ class Gradients:
             total += float(loss.detach())
         return total
 
-    def _cut(self, batches: Sequence[TrainingBatch], error: BaseException) -> None:
-        """Parts half as large from now on."""
-        if not self.may_cut:  # processes that share a model must compute equally often, whoever ran out of memory
+    def _split(self, batches: Sequence[TrainingBatch], error: BaseException) -> None:
+        """Halve the parts from now on."""
+        if not self.may_split:  # sharded processes must compute equally often
             raise TrainingError(
                 "A batch does not fit into memory. Take a smaller batch.tokens, or more processes; what was saved is "
                 "intact."
@@ -60,12 +60,12 @@ class Gradients:
                 f"Not even one example fits into memory: {largest.describe()}. Take a smaller preset, leave such "
                 "examples out, or free some memory; what was saved is intact."
             ) from error
-        self.pieces *= 2
-        self.told(self.pieces)
+        self.parts *= 2
+        self.on_split(self.parts)
 
     def _parts(self, batch: TrainingBatch) -> list[TrainingBatch]:
         parts = [batch]
-        for _ in range(self.pieces.bit_length() - 1):
+        for _ in range(self.parts.bit_length() - 1):
             parts = [half for part in parts for half in (part.halves() or (part,))]
         return parts
 

@@ -19,14 +19,14 @@ _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability los
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """Σ over rows of -Σ_v q(v) log softmax(states · weightᵀ)(v), where q is 1 - ε on the answer and ε/V everywhere.
+    """Σ over rows of -Σ_v q(v) log softmax(states · weightᵀ)(v), where q is 1 - ε on the target and ε/V everywhere.
 
     The smoothing never touches the big matrix: Σ_v logit(v) is states · Σ_v weight(v), and its gradients are that
     vector and the sum of the states.
     """
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, weight: Tensor, answers: Tensor, smoothing: float) -> Tensor:
+    def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
         vocabulary = len(weight)
         rows = max(1, BLOCK_NUMBERS // vocabulary)
         sure, spread = 1 - smoothing, smoothing / vocabulary
@@ -36,12 +36,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         blocks = states.new_empty(2, min(rows, len(states)), vocabulary)
         loss = states.new_zeros((), dtype=torch.float64)
         for start in range(0, len(states), rows):
-            part, answer = states[start : start + rows], answers[start : start + rows]
+            part, target = states[start : start + rows], targets[start : start + rows]
             logits = torch.mm(part, weight.t(), out=blocks[0, : len(part)])
-            gradient = torch.softmax(logits, -1, out=blocks[1, : len(part)])  # but for the answer, taken out below
-            right, normaliser = _right_and_normaliser(logits, gradient, answer)
-            loss += (normaliser - sure * right - spread * (part @ weight_sum)).sum(dtype=torch.float64)
-            gradient[torch.arange(len(part)), answer] -= sure
+            gradient = torch.softmax(logits, -1, out=blocks[1, : len(part)])  # but for the target, taken out below
+            target_logit, normaliser = _target_logit_and_normaliser(logits, gradient, target)
+            loss += (normaliser - sure * target_logit - spread * (part @ weight_sum)).sum(dtype=torch.float64)
+            gradient[torch.arange(len(part)), target] -= sure
             torch.mm(gradient, weight, out=states_gradient[start : start + rows])
             weight_gradient.addmm_(gradient.t(), part)
         states_gradient -= spread * weight_sum
@@ -56,29 +56,29 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return states_gradient * gradient, weight_gradient * gradient, None, None
 
 
-def _right_and_normaliser(logits: Tensor, probabilities: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
-    """The answer's logit and log Σ exp of each row."""
-    right = logits.gather(1, answers[:, None])[:, 0]
-    right_probability = probabilities.gather(1, answers[:, None])[:, 0]
-    normaliser = right - right_probability.log()
-    unlikely = right_probability < _SAFE_PROBABILITY
+def _target_logit_and_normaliser(logits: Tensor, probabilities: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The target's logit and log Σ exp of each row."""
+    target_logit = logits.gather(1, targets[:, None])[:, 0]
+    target_probability = probabilities.gather(1, targets[:, None])[:, 0]
+    normaliser = target_logit - target_probability.log()
+    unlikely = target_probability < _SAFE_PROBABILITY
     if bool(unlikely.any()):
         normaliser[unlikely] = logits[unlikely].logsumexp(-1)
-    return right, normaliser
+    return target_logit, normaliser
 
 
 def smoothed_cross_entropy(
     states: Float[Tensor, "N D"],
     weight: Float[Tensor, "V D"],
-    answers: Int[Tensor, " N"],
+    targets: Int[Tensor, " N"],
     smoothing: float,
     pad: int = 0,
 ) -> Float[Tensor, ""]:
-    """The sum of the loss over all rows whose answer is not `pad`. Divide by their number for the mean."""
+    """The sum of the loss over all rows whose target is not `pad`. Divide by their number for the mean."""
     if not 0 <= smoothing < 1:
         raise ConfigError(f"label smoothing {smoothing} must be at least 0 and below 1.")
-    real = answers != pad
+    real = targets != pad
     if not bool(real.all()):
-        states, answers = states[real], answers[real]
-    loss: Tensor = _SmoothedCrossEntropy.apply(states, weight, answers, smoothing)  # type: ignore[no-untyped-call]
+        states, targets = states[real], targets[real]
+    loss: Tensor = _SmoothedCrossEntropy.apply(states, weight, targets, smoothing)  # type: ignore[no-untyped-call]
     return loss

@@ -32,6 +32,7 @@ class _Record(BaseModel):
     inputs: list[str] = []
     fixed: dict[str, Any] = {}  # absent in runs of older versions
     best_before: float | None = None
+    length: list[list[int]] | None = None  # see training/length.py; None in a run of an older version
 
 
 def read_run(path: Path) -> dict[str, Any] | None:

@@ -98,6 +98,10 @@ class RunDirectory:
         """Replace run.json; the format and the task are added."""
         replace_file_durably(self._fs, self.path / RUN, format_json({**contents, "format": FORMAT, "task": self.task}))
 
+    def record(self, **changes: Any) -> None:
+        """Replace some values of run.json."""
+        self.write({**(self.read() or {}), **changes})
+
     def append_log(self, entry: Mapping[str, Any]) -> None:
         """Append a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on."""
         line = format_json(entry, indent=None)

@@ -1,4 +1,4 @@
-"""How the learning rate goes up and comes down: functions of the step alone, so a resumed run needs no memory of it."""
+"""The learning rate: a warm-up, then a decay. A function of the step and of how much of the decay remains, no more."""
 
 from __future__ import annotations
 
@@ -6,68 +6,32 @@ import math
 from collections.abc import Callable
 
 from jumok.errors import ConfigError, did_you_mean
+from jumok.training.length import Length
 
 Schedule = Callable[[int], float]
 """Step, counted from 1, to learning rate."""
 
-
-def inverse_sqrt(peak: float, warmup: int, _total: int | None = None) -> Schedule:
-    """The paper's: up in a straight line for `warmup` steps, then down with 1/√step. Has no end, so needs no total."""
-    return lambda step: peak * min(step / warmup, math.sqrt(warmup / step))
-
-
-def linear(peak: float, warmup: int, total: int | None = None) -> Schedule:
-    """Up in a straight line, then down in one to zero after `total` steps: for a training of known length."""
-    end = _known(total, warmup, "linear")
-    return lambda step: peak * min(step / warmup, max(0.0, (end + 1 - step) / (end + 1 - warmup)))
-
-
-def cosine(peak: float, warmup: int, total: int | None = None) -> Schedule:
-    """Up in a straight line, then down along half a cosine to zero after `total` steps."""
-    end = _known(total, warmup, "cosine")
-
-    def rate(step: int) -> float:
-        if step <= warmup:
-            return peak * step / warmup
-        return peak * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / (end + 1 - warmup))))
-
-    return rate
-
-
-def constant(peak: float, warmup: int, _total: int | None = None) -> Schedule:
-    """Up in a straight line, then level."""
-    return lambda step: peak * min(step / warmup, 1.0)
-
-
-SCHEDULES: dict[str, Callable[[float, int, int | None], Schedule]] = {
-    "inverse_sqrt": inverse_sqrt,
-    "linear": linear,
-    "cosine": cosine,
-    "constant": constant,
+# Share of the peak rate after the warm-up, from the share of the decay that remains: 1 at the peak, 0 behind the end.
+DECAYS: dict[str, Callable[[float], float]] = {
+    "linear": lambda remaining: remaining,
+    "cosine": lambda remaining: 0.5 * (1 + math.cos(math.pi * (1 - remaining))),
+    "constant": lambda _remaining: 1.0,
 }
+SCHEDULES = (*DECAYS, "inverse_sqrt")
 
 
-def paper_peak(d_model: int, warmup: int) -> float:
-    """The largest rate of the paper's formula, d_model^-½ · warmup^-½, reached at the end of the warm-up."""
-    return 1 / math.sqrt(d_model * warmup)
+def make_schedule(name: str, *, peak: float, warmup: int, length: Length) -> Schedule:
+    """The schedule of that name: linear warm-up to `peak` in `warmup` steps, then its decay over the rest of `length`.
 
-
-def make_schedule(name: str, *, peak: float, warmup: int, total: int | None) -> Schedule:
-    """The schedule of that name."""
+    `inverse_sqrt` is the paper's: it decays with 1/√step, whatever the length.
+    """
     if name not in SCHEDULES:
         raise ConfigError(f'Unknown schedule "{name}".{did_you_mean(name, SCHEDULES)}')
-    if warmup < 1:
-        raise ConfigError(f"schedule.warmup={warmup} must be at least 1 step.")
     if not (math.isfinite(peak) and peak > 0):
         raise ConfigError(f"optimizer.lr={peak} must be a positive number.")
-    return SCHEDULES[name](peak, warmup, total)
-
-
-def _known(total: int | None, warmup: int, name: str) -> int:
-    if total is None:
-        raise ConfigError(
-            f'The schedule "{name}" must know how long the training is. Give --steps, --epochs or --minutes.'
-        )
-    if total < warmup:
-        raise ConfigError(f"schedule.warmup={warmup} is longer than the whole training of {total} steps.")
-    return total
+    if name == "inverse_sqrt":
+        return lambda step: peak * min(step / warmup, math.sqrt(warmup / step))
+    if length.last_step(0) < warmup and name != "constant":
+        raise ConfigError(f"schedule.warmup={warmup} is longer than the training of {length.last_step(0)} steps.")
+    decay = DECAYS[name]
+    return lambda step: peak * min(step / warmup, decay(length.remaining(step)))

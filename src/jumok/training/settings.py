@@ -1,6 +1,6 @@
 """Every setting of a training, with its dotted name: the same in `--set`, in a TOML file and in run.json.
 
-A setting that is None is chosen by `auto` from the corpus and the machine, and printed with the reason.
+A setting that is None is chosen by `auto` from the corpus (with minutes also from the machine), with a reason.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class _Section(BaseModel):
 
 
 class TokenizerSettings(_Section):
-    """Subwords."""
+    """The subword vocabulary."""
 
-    size: int | None = Field(default=None, ge=300, description="pieces in the joint vocabulary")
+    size: int | None = Field(default=None, ge=300, description="tokens in the joint vocabulary")
     sampling: float = Field(
         default=0.0, ge=0, le=1, description="subword sampling while training; 0 is off, 0.1 is usual"
     )
 
 
 class BatchSettings(_Section):
-    """How many tokens are learned from at once."""
+    """How many tokens one update is computed from."""
 
     tokens: int | None = Field(default=None, ge=1, description="tokens in a batch, padding included")
     accumulate: int | None = Field(default=None, ge=1, description="batches in one update")
@@ -72,7 +72,7 @@ class ScheduleSettings(_Section):
 
 
 class StopSettings(_Section):
-    """When the training ends; the first that is reached. Exactly one of the three lengths is given."""
+    """When the training ends. At most one of the three lengths is given."""
 
     steps: int | None = Field(default=None, ge=1, le=_MOST_STEPS)
     epochs: float | None = Field(default=None, gt=0, le=_MOST_EPOCHS)
@@ -83,15 +83,17 @@ class StopSettings(_Section):
 class CheckpointSettings(_Section):
     """What is kept on disk."""
 
-    every: int | None = Field(default=None, ge=1, description="steps; there is also one after every validation")
+    every: int | None = Field(
+        default=None, ge=1, description="steps; else every 5 minutes. There is also one after every validation"
+    )
     average: int = Field(default=4, ge=1, description="checkpoints averaged at the end; 1 is none")
 
 
 class ValidateSettings(_Section):
-    """Measuring on sentences that are not learned from."""
+    """Validation on examples that are not trained on."""
 
-    every: int | None = Field(default=None, ge=1, description="steps")
-    sentences: int = Field(default=1000, ge=1, description="at most this many are translated")
+    every: int | None = Field(default=None, ge=1, description="steps; else up to 15 times, evenly spread")
+    sentences: int = Field(default=1000, ge=1, description="at most this many examples are used")
 
 
 class LogSettings(_Section):
@@ -101,7 +103,7 @@ class LogSettings(_Section):
 
 
 class Settings(_Section):
-    """All of them. `model` holds fields of ModelConfig that differ from the preset's."""
+    """All settings. `model` holds fields of the model's config that differ from the preset's."""
 
     seed: int = Field(default=1, ge=0, le=_LARGEST_SEED)
     preset: str = "auto"
@@ -129,14 +131,14 @@ class Settings(_Section):
         return self.model_dump(by_alias=True)
 
     def has(self, name: str) -> bool:
-        """Whether a setting, given by its dotted name, was given a value, so that nothing else may be chosen."""
+        """Whether the setting of that dotted name was given a value, so that `auto` must not choose one."""
         value: Any = self._given()
         for part in name.split("."):
             value = value.get(part, {})
         return value not in (None, {})
 
     def _given(self) -> dict[str, Any]:
-        """Nested values without those that are what they are by default."""
+        """Nested values of the settings that were given explicitly."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
     def changed(self, dotted: Mapping[str, Any]) -> Self:
@@ -160,7 +162,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         if not equals or not name:
             raise ConfigError(
-                f'"{assignment}" is not a setting. Write it as name=value, for example --set batch.tokens=2048.'
+                f'"{assignment}" is not a setting. Write it as name=value, for example batch.tokens=2048.'
             )
         try:
             values[name.strip()] = json.loads(text)

@@ -1,7 +1,7 @@
-"""Several processes that share one model's weights, for a model too large for each of them (FSDP2).
+"""Sharded training (FSDP2), for a model that is too large for the memory of one process.
 
-Weights, gradients and Adam's moments lie in parts, one a process; the weights of a layer come together only while it
-is computed. What is saved is whole: a training may go on with any number of processes, sharded or not.
+Each process holds a part of every weight, gradient and Adam moment; the weights of a layer are gathered only while it
+is computed. Checkpoints hold full tensors: a training may continue with any number of processes, sharded or not.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from jumok.model.layers import DecoderLayer, EncoderLayer
-from jumok.training.distributed import Together
+from jumok.training.distributed import MultiProcess
 
 
 class _Loss(nn.Module):
-    """A loss as a module: what it computes with is brought together before it, and parted again after it."""
+    """A loss as a module: FSDP gathers the weights before its forward pass and frees them after it."""
 
     def __init__(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> None:
         super().__init__()
@@ -29,37 +29,37 @@ class _Loss(nn.Module):
         return self.loss(batch)
 
 
-class Sharded(Together):
-    """Like `Together`, but with one model among all."""
+class Sharded(MultiProcess):
+    """Like `MultiProcess`, but the processes share one model."""
 
     sharded = True
 
     def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """Leaves each process a part of every weight that is learned; the loss must be computed by what is returned."""
-        # That something is a view matters only to those who change it in place, which no layer does.
+        """Keep only this process's part of every trained weight. Returns the loss function to use from then on."""
+        # A view matters only to code that changes it in place, which no layer does.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
-        whole = _Loss(model, loss)
-        # What is not learned has neither gradient nor moments: it stays whole, and may belong to another model too.
+        wrapped = _Loss(model, loss)
+        # Weights that are not trained have neither gradient nor moments: every process holds them in full.
         fixed = {parameter for parameter in model.parameters() if not parameter.requires_grad}
-        for module in [*_units(model), whole]:
+        for module in [*_units(model), wrapped]:
             fully_shard(module, ignored_params=fixed)
             assert isinstance(module, FSDPModule)
-            module.set_gradient_divide_factor(1.0)  # the sum of gradients, as everywhere; not their mean
+            module.set_gradient_divide_factor(1.0)  # the sum of the gradients, not their mean
             module.set_force_sum_reduction_for_comms(True)
-        return whole
+        return wrapped
 
-    def add_up(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """Gradients were added up on the way back through the model."""
+    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+        """Sum the numbers only: FSDP has summed the gradients in the backward pass."""
         del gradients
-        return super().add_up((), numbers)
+        return super().all_reduce((), numbers)
 
-    def clip(self, parameters: Sequence[Tensor], most: float) -> float:
-        """By the length of all parts together."""
-        norm = nn.utils.clip_grad_norm_(parameters, most)
+    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
+        """Clip the gradients by the norm over the parts of all processes."""
+        norm = nn.utils.clip_grad_norm_(parameters, max_norm)
         return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Brought together from all processes, which must all ask; only the first keeps them."""
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The full tensors on rank 0, nothing elsewhere. A collective: all processes must call it."""
         found = {}
         for name, tensor in tensors.items():
             full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
@@ -67,17 +67,17 @@ class Sharded(Together):
                 found[name] = full
         return found
 
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """What this process has of a whole tensor, parted as `like` is; a tensor of another shape stays whole."""
+    def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
+        """The part of a full tensor that this process holds, sharded as `like` is; another shape is left alone."""
         if not isinstance(like, DTensor) or tensor.shape != like.shape:
             return tensor
         return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)
 
 
 def _units(model: nn.Module) -> Iterator[nn.Module]:
-    """What is brought together at a time. It must be used through its own `forward` and in no other way."""
+    """The modules whose weights are gathered at a time. Each must be used through its own `forward` only."""
     for module in model.modules():
         if isinstance(module, EncoderLayer) or (isinstance(module, DecoderLayer) and not module.cross):
             yield module
         elif isinstance(module, DecoderLayer):
-            yield module.feed_forward  # its attention also looks at the source, before the layer's turn comes
+            yield module.feed_forward  # its cross-attention is also used outside of the layer's forward pass

@@ -1,35 +1,39 @@
 """The training loop. It knows steps, gradients, checkpoints and validation, and nothing of what is being learned.
 
-Everything a step depends on is a function of (seed, step) or stands in the checkpoint, so a training that was stopped,
-however often and wherever, ends with the same bits as one that was not.
+Everything a step depends on is a function of (seed, step), is in the checkpoint, or is recorded in run.json before it
+takes effect. So a training that was stopped, however often and wherever, ends with the same bits as one that was not.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from jumok.errors import CheckpointError, TrainingError
+from jumok.errors import TrainingError
 from jumok.seeds import derive_seed
 from jumok.training.averaging import average_checkpoints
-from jumok.training.checkpoint import flatten_optimizer, load_latest, restore_optimizer
-from jumok.training.circumstances import circumstances
-from jumok.training.distributed import ALONE, World
+from jumok.training.checkpoint import Checkpoint, flatten_optimizer, load_latest
+from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
+from jumok.training.environment import environment
+from jumok.training.events import Event, EventCallback, ignore_event
 from jumok.training.gradients import Gradients
+from jumok.training.length import Length, TimeLimit
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
 from jumok.training.records import read_log
+from jumok.training.restoring import require_same_order, restore_optimizer_state, restore_progress, restore_weights
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
-Event = Mapping[str, Any]
-"""What the trainer tells its watcher: the lines of log.jsonl, and `resumed`, `rejected` and `memory`."""
+CHECKPOINT_SECONDS = 300.0  # between two checkpoints, if `checkpoint.every` is not given
+FORECAST_SECONDS, FORECAST_STEPS = 5.0, 20  # of training, before its length in seconds is forecast
+FINAL_VALIDATIONS = 2  # of the averages
 
 
 class StoppedEarly(Exception):
@@ -37,7 +41,7 @@ class StoppedEarly(Exception):
 
 
 class Trainer:
-    """Runs one training in one run directory, from wherever it stands to its end."""
+    """Runs one training in one run directory, from the newest checkpoint (or the start) to its end."""
 
     def __init__(
         self,
@@ -45,83 +49,97 @@ class Trainer:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         schedule: Schedule,
+        length: Length,
         loss: Callable[[Any], Tensor],
         epochs: Epochs,
         validate: Callable[[], Validation],
         publish: Callable[[Validation, int], None],
         options: TrainingOptions,
         run: RunDirectory,
-        watch: Callable[[Event], None] = lambda _: None,
+        on_event: EventCallback = ignore_event,
         stop_requested: Callable[[], bool] = lambda: False,
-        world: World = ALONE,
-        shown: nn.Module | None = None,
+        group: ProcessGroup = SINGLE_PROCESS,
+        full_model: nn.Module | None = None,
+        began: float | None = None,
     ) -> None:
-        self.model, self.optimizer, self.schedule = model, optimizer, schedule
-        self.shown = shown or model  # what is validated and published: a whole model where `model` is in parts
+        self.model, self.optimizer, self.schedule, self.length = model, optimizer, schedule, length
+        self.full_model = full_model or model  # what is validated and published: not sharded
         self.epochs, self.validate, self.publish = epochs, validate, publish
-        self.options, self.run, self.watch, self.stop_requested = options, run, watch, stop_requested
-        self.world, self.leads = world, world.rank == 0
+        self.options, self.run, self.on_event, self.stop_requested = options, run, on_event, stop_requested
+        self.group, self.leads = group, group.rank == 0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.progress = Progress()
-        self.gradients = Gradients(loss, optimizer, self._tell_pieces, may_cut=not world.sharded)
+        self.progress = Progress(validation_seconds=options.validation_seconds)
+        self.gradients = Gradients(loss, optimizer, self._report_split, may_split=not group.sharded)
+        self._began = time.perf_counter() if began is None else began  # of this process's part of the training
+        self._elapsed_before = 0.0  # seconds that earlier processes used
+        self._saved = time.perf_counter()
+        self._time_limit = options.seconds and TimeLimit(options.seconds, self.elapsed, self._overhead)
+        self._first: tuple[int, float] | None = None  # step and time of the first update, until the forecast is made
 
     def train(self) -> Progress:
-        """Goes on from the newest checkpoint, or from the start, until the end. Returns where it ended."""
+        """Train until the end. Returns the final progress."""
         self._restore()
         if self.progress.step == 0:
             self._try_largest_batch()
         self.model.train()
+        self.on_event({"event": "training"})
         while not self._finished():
             self._train_epoch()
         self._finish()
         return self.progress
 
+    def elapsed(self) -> float:
+        """All seconds of this training so far. Time in which it was stopped does not count."""
+        return self._elapsed_before + time.perf_counter() - self._began
+
     def _finished(self) -> bool:
         out_of_patience = self.options.patience is not None and self.progress.stale >= self.options.patience
-        return self.progress.step >= self.options.steps or out_of_patience
+        return self._at_last_step() or out_of_patience
+
+    def _at_last_step(self) -> bool:
+        return self.progress.step >= self.length.last_step(self.progress.step)
 
     def _train_epoch(self) -> None:
         progress = self.progress
         size = self.epochs.size(progress.epoch)
-        mine = [place for place in range(progress.position, size) if self._is_mine(place)]
+        mine = [index for index in range(progress.position, size) if self._is_mine(index)]
         batches = self.epochs.batches(progress.epoch, mine)
         started = time.perf_counter()
         while not self._finished() and progress.position < size:
             end = min(progress.position + self.options.accumulate, size)
-            window = [(place, next(batches)) for place in range(progress.position, end) if self._is_mine(place)]
-            stop = self._step(window, end - progress.position)
+            window = [(index, next(batches)) for index in range(progress.position, end) if self._is_mine(index)]
+            stop, save = self._step(window, end - progress.position)
             progress.position = end
-            progress.seconds += time.perf_counter() - started
-            self._after_step(stop)
+            seconds = time.perf_counter() - started
+            progress.seconds += seconds
+            if self._time_limit:
+                self._time_limit.add_step(seconds)
+            self._after_step(stop, save)
             started = time.perf_counter()
         if progress.position >= size:
             progress.epoch, progress.position = progress.epoch + 1, 0
 
-    def _is_mine(self, place: int) -> bool:
+    def _is_mine(self, index: int) -> bool:
         """The batches of an update are dealt out in turn. Updates begin at multiples of their number of batches."""
-        return place % self.options.accumulate % self.world.size == self.world.rank
+        return index % self.options.accumulate % self.group.size == self.group.rank
 
-    def _step(self, window: list[tuple[int, TrainingBatch]], together: int) -> bool:
-        """One update from the mean loss over all answers of all `together` batches, of which this process has `window`.
+    def _step(self, window: list[tuple[int, TrainingBatch]], together: int) -> tuple[bool, bool]:
+        """One update from the mean loss over the targets of all `together` batches, of which this process has `window`.
 
-        True if somebody asked to stop.
+        Returns whether somebody asked to stop, and whether it is time for a checkpoint.
         """
         progress = self.progress
         batches = [batch for _, batch in window]
         loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
-        if self.world.sharded and len(window) < -(-together // self.world.size):
-            self._compute_along()
-        sums = (loss, sum(batch.tokens for batch in batches), float(self.stop_requested()))
+        if self.group.sharded and len(window) < -(-together // self.group.size):
+            self._join_collectives()
+        numbers = [loss, sum(batch.tokens for batch in batches), float(self.stop_requested()), *self._rank_0_decides()]
         gradients = [_gradient(parameter) for parameter in self.parameters]
-        loss, tokens, stop = self.world.add_up(gradients, sums)
+        loss, tokens, stop, last_step, save = self.group.all_reduce(gradients, numbers)
         torch._foreach_mul_(gradients, 1 / tokens)
-        norm = self.world.clip(self.parameters, self.options.clip)
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            examples = "; ".join(batch.describe() for batch in batches)
-            raise TrainingError(
-                f"The loss of step {progress.step + 1} is {loss / tokens}, its gradient norm {norm}: "
-                f"no update was made. Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
-            )
+        norm = self.group.clip_grad_norm(self.parameters, self.options.clip)
+        self._require_finite(loss / tokens, norm, batches)
+        self._change_length(int(last_step))
         for group in self.optimizer.param_groups:
             group["lr"] = self.schedule(progress.step + 1)
         self.optimizer.step()
@@ -129,20 +147,28 @@ class Trainer:
         progress.tokens += int(tokens)
         progress.loss_sum += loss
         progress.loss_tokens += int(tokens)
-        return stop > 0
+        return stop > 0, save > 0
 
-    def _compute_along(self) -> None:
-        """Goes through a batch without learning from it, because the others go through one more than this process."""
+    def _require_finite(self, loss: float, norm: float, batches: list[TrainingBatch]) -> None:
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            examples = "; ".join(batch.describe() for batch in batches)
+            raise TrainingError(
+                f"The loss of step {self.progress.step + 1} is {loss}, its gradient norm {norm}: "
+                f"no update was made. Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
+            )
+
+    def _join_collectives(self) -> None:
+        """Dummy forward and backward pass, so that this rank joins FSDP's collectives."""
         progress = self.progress
         batch = next(self.epochs.batches(progress.epoch, [progress.position]))
         (self.gradients.loss(batch) * 0).backward()  # type: ignore[no-untyped-call]
 
-    def _seed(self, place: int) -> None:
-        """A generator of its own for every batch of every step: nothing before it can disturb it.
+    def _seed(self, index: int) -> None:
+        """Seed the generator anew for every batch of every step: nothing before it can disturb it.
 
         No validation, no resume, and not the number of processes either.
         """
-        number = place % self.options.accumulate
+        number = index % self.options.accumulate
         # Not torch.manual_seed: for devices that are not there it notes where it was called from, which takes longer.
         torch.default_generator.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
 
@@ -152,19 +178,73 @@ class Trainer:
         self.gradients.fill([self.epochs.largest()], lambda _: self._seed(0))
         self.optimizer.zero_grad()
 
-    def _tell_pieces(self, pieces: int) -> None:
-        self.watch({"event": "memory", "step": self.progress.step, "pieces": pieces})
+    def _report_split(self, parts: int) -> None:
+        self.on_event({"event": "memory", "step": self.progress.step, "parts": parts})
 
-    def _after_step(self, stop: bool) -> None:
+    # What rank 0 decides from its clock. Sent with the loss of every step, so that all processes do the same.
+
+    def _rank_0_decides(self) -> tuple[float, float]:
+        """The last step, and whether it is time for a checkpoint (1 or 0)."""
+        if not self.leads:
+            return 0.0, 0.0
+        by_clock = self.options.checkpoint_every is None
+        save = by_clock and time.perf_counter() - self._saved >= CHECKPOINT_SECONDS
+        return float(self._forecast_last_step()), float(save)
+
+    def _forecast_last_step(self) -> int:
+        step = self.progress.step
+        last = self.length.last_step(step)
+        if not self._time_limit or step < self.length.last_change:  # a resumed training repeats recorded changes first
+            return last
+        forecast = self._time_limit.forecast(step, last)
+        if forecast != last:
+            self.run.record(length=[*self.length.changes, [step, forecast]])
+        return forecast
+
+    def _change_length(self, last_step: int) -> None:
+        step = self.progress.step
+        if last_step != self.length.last_step(step):
+            self.length.change(step, last_step)
+        if step and last_step != self.length.last_step(step - 1):
+            self._log({"event": "schedule", "last_step": last_step})
+
+    def _overhead(self) -> float:
+        """Seconds for the validations to come, and for what follows the last step."""
+        options, step = self.options, self.progress.step
+        if options.validate_every is None:
+            to_come = math.ceil(options.validations * self.length.remaining(step + 1))
+        else:
+            to_come = -(-(self.length.last_step(step) - step) // options.validate_every)
+        averages = FINAL_VALIDATIONS if options.average > 1 and to_come + len(self.progress.scores) > 1 else 0
+        return (to_come + averages + options.export_validations) * self.progress.validation_seconds
+
+    def _report_forecast(self) -> None:
+        """Tell once how long the training will take, when its speed is known."""
+        now, step = time.perf_counter(), self.progress.step
+        if self._first is None:
+            self._first = step, now
+        steps, seconds = step - self._first[0], now - self._first[1]
+        if steps >= FORECAST_STEPS and seconds >= FORECAST_SECONDS:
+            left = (self.length.last_step(step) - step) * seconds / steps + self._overhead()
+            self.on_event({"event": "forecast", "seconds": left})
+            self._first = (step, math.inf)
+
+    def _after_step(self, stop: bool, save: bool) -> None:
         progress, options = self.progress, self.options
-        last = progress.step >= options.steps
+        last = self._at_last_step()
         if progress.step % options.log_every == 0 or last:
             self._log_training()
-        validate = progress.step % options.validate_every == 0 or last
+        if self.leads and not options.seconds:
+            self._report_forecast()
+        if options.validate_every is None:
+            validate = self.length.passes(progress.step, options.validations)
+        else:
+            validate = progress.step % options.validate_every == 0 or last
         if validate:
             self._validate()
         stop = stop and not last
-        if validate or stop or progress.step % options.checkpoint_every == 0:
+        every = options.checkpoint_every
+        if validate or stop or save or (every is not None and progress.step % every == 0):
             self._save()
         if stop:
             raise StoppedEarly
@@ -173,24 +253,28 @@ class Trainer:
         progress = self.progress
         loss = progress.loss_sum / progress.loss_tokens
         progress.loss_sum, progress.loss_tokens = 0.0, 0
-        self._log("train", loss=loss, lr=self.schedule(progress.step))
+        self._log({"event": "train", "loss": loss, "lr": self.schedule(progress.step)})
 
     def _validate(self) -> None:
-        """Validates, keeps the bundle of the best so far, and counts how long nothing got better."""
-        if self.world.sharded:
-            weights = self.world.whole(self.model.state_dict())
+        """Validate, publish the model if it is the best so far, and count the validations since the best one."""
+        started = time.perf_counter()
+        self.on_event({"event": "validating"})
+        if self.group.sharded:
+            weights = self.group.gather(self.model.state_dict())
             if self.leads:
-                self.shown.load_state_dict(weights)
+                self.full_model.load_state_dict(weights)
         if self.leads:
-            self._validate_here()
-        for name, value in self.world.from_first(asdict(self.progress)).items():
+            self._validate_on_rank_0()
+            self.progress.validation_seconds = time.perf_counter() - started
+        for name, value in self.group.broadcast(asdict(self.progress)).items():
             setattr(self.progress, name, value)
+        self.on_event({"event": "training"})
 
-    def _validate_here(self) -> None:
+    def _validate_on_rank_0(self) -> None:
         progress = self.progress
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
-        self._log("valid", score=validation.score, **validation.metrics)
+        self._log({"event": "valid", "score": validation.score, **validation.metrics})
         if self._publish_if_best(validation):
             progress.best_step, progress.stale = progress.step, 0
         else:
@@ -205,20 +289,20 @@ class Trainer:
         return True
 
     def _measure(self) -> Validation:
-        self.shown.eval()
+        self.full_model.eval()
         try:
-            self._require_sense()
+            self._require_finite_weights()
             with torch.inference_mode():
                 return self.validate()
         finally:
-            self.shown.train()
+            self.full_model.train()
 
-    def _require_sense(self) -> None:
-        """Weights may have diverged since the last loss was computed; a validation would not know what to say."""
-        if self.world.sharded:
-            return  # all processes would be needed, and only the first one is here
+    def _require_finite_weights(self) -> None:
+        """Fail if the weights have become non-finite since the last loss was computed."""
+        if self.group.sharded:
+            return  # a collective of all processes, and only rank 0 is here
         batch = next(self.epochs.batches(self.progress.epoch, [0]))
-        part, *_ = batch.halves() or (batch,)  # it may be that no whole one fits into memory
+        part, *_ = batch.halves() or (batch,)  # a full batch may not fit into memory
         with torch.no_grad():
             loss = float(self.gradients.loss(part))
         if not math.isfinite(loss):
@@ -228,109 +312,98 @@ class Trainer:
             )
 
     def _finish(self) -> None:
-        """Averages checkpoints, publishes the average if it is better than the best of them, and says goodbye."""
+        """Average checkpoints, publish the average if it is the best model, and log the end."""
         if self.options.average > 1 and self.leads:
+            self.on_event({"event": "averaging"})
             self._try_averages()
-        limits = {"steps": self.options.steps, "patience": self.options.patience}
         best_score, best_step = self.progress.best_score, self.progress.best_step
-        self._log("done", best_score=best_score, best_step=best_step, limits=limits)
+        self._log({"event": "done", "best_score": best_score, "best_step": best_step, "limits": self.options.limits})
 
     def _try_averages(self) -> None:
-        """The mean of the last few checkpoints, and that of the best few: noise cancels, what was learned stays."""
-        trained = {name: weight.clone() for name, weight in self.shown.state_dict().items()}
-        last, best = self._worth_averaging()
+        """The mean of the last few checkpoints, and that of the best few, each validated."""
+        trained = {name: weight.clone() for name, weight in self.full_model.state_dict().items()}
+        last, best = self._steps_to_average()
         candidates = {"last": last} if set(best) == set(last) else {"last": last, "best": best}
         for which, steps in candidates.items():
             average = average_checkpoints(self.run.checkpoints, steps)
             if average is not None:
-                self.shown.load_state_dict(average)
+                self.full_model.load_state_dict(average)
                 validation = self._measure()
-                self._log("valid", averaged=which, score=validation.score, **validation.metrics)
+                self._log({"event": "valid", "averaged": which, "score": validation.score, **validation.metrics})
                 self._publish_if_best(validation)
-        self.shown.load_state_dict(trained)
+        self.full_model.load_state_dict(trained)
 
-    def _worth_averaging(self) -> tuple[list[int], list[int]]:
+    def _steps_to_average(self) -> tuple[list[int], list[int]]:
         """The last few validated steps, and the best few."""
         scores, count = self.progress.scores, self.options.average
         last = sorted(map(int, scores))[-count:]
         best = sorted(map(int, scores), key=lambda step: scores[str(step)])[-count:]
         return last, best
 
-    def _log(self, event: str, **values: Any) -> None:
+    def _log(self, entry: dict[str, Any]) -> None:
+        """Add what every entry says, write it to log.jsonl, and report it."""
         progress = self.progress
         where = {"step": progress.step, "epoch": progress.epoch, "tokens": progress.tokens}
-        entry = {"event": event, **where, "seconds": round(progress.seconds, 3), **values}
+        logged = {"event": entry["event"], **where, "seconds": round(progress.seconds, 3), **entry}
         if self.leads:
-            self.run.append_log(entry)
-            self.watch(entry)
+            self.run.append_log(logged)
+            self.on_event(cast(Event, logged))
 
     def _save(self) -> None:
         optimizer_tensors, optimizer_state = flatten_optimizer(self.optimizer)
         progress = self.progress
+        progress.elapsed = self.elapsed()
         state = {
             "progress": asdict(progress),
             "optimizer": optimizer_state,
             "order": self.epochs.digest(progress.epoch),
-            "pieces": self.gradients.pieces,
-            **self._circumstances(),
+            "pieces": self.gradients.parts,
+            **self._environment(),
         }
         groups = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
-        tensors = {name: self.world.whole(group) for name, group in groups.items()}
-        last, best = self._worth_averaging()
-        self._log("checkpoint")
+        tensors = {name: self.group.gather(group) for name, group in groups.items()}
+        last, best = self._steps_to_average()
+        self._log({"event": "checkpoint"})
         if self.leads:
             self.run.save_checkpoint(progress.step, tensors, state, protect={*last, *best})
-        self.world.wait()
+        self._saved = time.perf_counter()
+        self.group.barrier()
 
     def _restore(self) -> None:
-        checkpoint = load_latest(self.run.checkpoints, self._rejected)
-        self.world.wait()  # until all have read the same: below the first one may write another
+        """Load the newest checkpoint, if there is one."""
+        checkpoint = load_latest(self.run.checkpoints, self._report_rejected)
+        self.group.barrier()  # until all have read the same one: rank 0 may write another below
         if self.leads:
-            logged = read_log(self.run.path)
-            if checkpoint is None and logged:
-                self.watch({"event": "restarted", "path": str(self.run.checkpoints), "step": logged[-1]["step"]})
-            self.run.keep_log_until(checkpoint.step if checkpoint else None)
+            self._cut_log(checkpoint)
         if checkpoint is None:
             return
-        state = checkpoint.state
-        self.progress = Progress(**state["progress"])
-        scores = [score for score in (self.progress.best_score, self.options.best_before) if score is not None]
-        self.progress.best_score = max(scores, default=None)
-        new_order = state["order"] != self.epochs.digest(self.progress.epoch)
-        if new_order and not self.options.new_order_allowed:
-            raise CheckpointError(
-                f"{checkpoint.path}: the data is not what it was when this training began, so it cannot go on exactly. "
-                "Bring back the old files, start again with --fresh, or go on with --continue-with-changes."
-            )
-        try:
-            weights, own = checkpoint.tensors["model"], self.model.state_dict()
-            parts = {name: self.world.part(weight, own.get(name, weight)) for name, weight in weights.items()}
-            self.model.load_state_dict(parts)
-        except RuntimeError as error:
-            raise CheckpointError(
-                f"{checkpoint.path}: was written by another version or for another model "
-                f"({str(error).splitlines()[-1].strip()}). Go on with that version, or start again with --fresh."
-            ) from error
-        wanted = [{**group} for group in self.optimizer.param_groups]
-        restore_optimizer(self.optimizer, checkpoint.tensors["optimizer"], state["optimizer"])
-        for group, settings in zip(self.optimizer.param_groups, wanted, strict=True):
-            group.update(settings)  # moments come from the checkpoint, settings from this training
-        for parameter, moments in self.optimizer.state.items():
-            moments.update({name: self.world.part(moment, parameter) for name, moment in moments.items()})
-        self.gradients.pieces = state["pieces"] if self.gradients.may_cut else 1
-        if new_order:  # the epoch that was begun cannot be continued; the next one can begin
+        self.progress = restore_progress(checkpoint, self.options.best_before)
+        self._elapsed_before = self.progress.elapsed
+        is_same_order = require_same_order(checkpoint, self.epochs, allowed=self.options.new_order_allowed)
+        restore_weights(self.model, checkpoint, self.group)
+        restore_optimizer_state(self.optimizer, checkpoint, self.group)
+        self.gradients.parts = checkpoint.state["pieces"] if self.gradients.may_split else 1
+        if not is_same_order:  # the epoch that was begun cannot be continued; the next one can begin
             self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
             self._save()
+        before = checkpoint.state
         changed = {
-            name: [state[name], now] for name, now in self._circumstances().items() if state.get(name, now) != now
+            name: [before[name], now] for name, now in self._environment().items() if before.get(name, now) != now
         }
-        self.watch({"event": "resumed", "step": checkpoint.step, "changed": changed})
+        self.on_event({"event": "resumed", "step": checkpoint.step, "changed": changed})
 
-    def _circumstances(self) -> dict[str, Any]:
-        return circumstances(self.parameters[0], self.world.size)
+    def _cut_log(self, checkpoint: Checkpoint | None) -> None:
+        """Drop the log entries of steps that will be made again."""
+        logged = read_log(self.run.path)
+        if checkpoint is None and logged:
+            self.on_event({"event": "restarted", "path": str(self.run.checkpoints), "step": logged[-1]["step"]})
+        self.run.keep_log_until(checkpoint.step if checkpoint else None)
 
-    def _rejected(self, path: Path, reason: str) -> None:
-        self.watch({"event": "rejected", "path": str(path), "reason": reason})
+    def _environment(self) -> dict[str, Any]:
+        return environment(self.parameters[0], self.group.size)
+
+    def _report_rejected(self, path: Path, reason: str) -> None:
+        self.on_event({"event": "rejected", "path": str(path), "reason": reason})
 
 
 def _gradient(parameter: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the last bits of a result depend on, beside data and settings."""
+"""Software and hardware that the last bits of a result depend on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 
 def versions() -> dict[str, str]:
-    """Of what takes part in the computing."""
+    """Versions of the packages that compute something."""
     return {name: version(name) for name in ("jumok", "torch", "sentencepiece", "numpy")}
 
 
-def circumstances(weight: Tensor, processes: int) -> dict[str, Any]:
-    """Kept in every checkpoint; `weight` is one of those that are trained."""
+def environment(weight: Tensor, processes: int) -> dict[str, Any]:
+    """What every checkpoint records; a change is reported at resume. `weight` is any trained parameter."""
     return {
         **versions(),
         "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",

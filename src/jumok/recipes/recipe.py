@@ -1,0 +1,134 @@
+"""A recipe: what is particular to the training of one task. Everything else is the same for all, in training.py."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
+from jumok.data.epochs import CorpusEpochs
+from jumok.data.examples import Example, ExampleKind, InputEncoder
+from jumok.engines.certificate import ParityError
+from jumok.errors import ConfigError
+from jumok.model.config import ModelConfig, preset
+from jumok.recipes.export import export_ctranslate2, is_exported
+from jumok.tasks import resolve, task_named
+from jumok.training.auto import Choice
+from jumok.training.events import EventCallback
+from jumok.training.progress import Validation
+from jumok.training.settings import Settings
+
+PathLike = str | Path
+
+PROBES = 200  # validation examples on which the exported model is compared with the original
+
+
+class Recipe(ABC):
+    """Trains a model of one task on a corpus. All but the constructor and `prepare` is used after `prepare`."""
+
+    task: ClassVar[str]
+    kind: ExampleKind  # what it learns from
+    epochs_type: ClassVar[type[CorpusEpochs]]  # how examples become batches
+    validation_cost: ClassVar[float] = 1.0  # of a validated token, in trained tokens
+    export_validations: ClassVar[float] = 0.0  # the export takes about as long as so many validations
+    corpus: Corpus
+
+    def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:
+        self.data, self.valid = data, valid
+        self.inputs = [Path(path).name for path in data]
+
+    @classmethod
+    def check_settings(cls, settings: Settings) -> None:
+        """Raises ConfigError for a preset or a model that cannot be, before anything is read or written."""
+        name = "tiny" if settings.preset == "auto" else settings.preset
+        preset(name, task=cls.task, vocabulary=1, **settings.model)
+
+    def prepare(
+        self, store: Path, settings: Settings, *, expected: str | None, encoder: InputEncoder | None
+    ) -> dict[str, Any]:
+        """Read the corpus into `store`, or find it ready there, and return the facts about it.
+
+        Raises ChangedDataError, before anything is written, if `expected` is given and is not its fingerprint. With an
+        `encoder` none is learned.
+        """
+        self.corpus = prepare_corpus(
+            self.kind,
+            store,
+            self.data,
+            valid=self.valid,
+            size=settings.tokenizer.size,
+            seed=settings.seed,
+            expected=expected,
+            encoder=encoder,
+        )
+        return self.corpus.facts
+
+    def reopen(self, store: Path, fingerprint: str) -> dict[str, Any]:
+        """Open what rank 0 of the same training has just prepared, and return the facts about it."""
+        self.corpus = open_corpus(store, fingerprint)
+        return self.corpus.facts
+
+    def validation_examples(self, count: int) -> list[Example]:
+        """So many of the validation examples, spread over all of them: a file may be sorted."""
+        valid = self.corpus.valid
+        count = min(count, len(valid))
+        return [valid[i * len(valid) // count] for i in range(count)]
+
+    def fixed(self) -> Mapping[str, Any]:
+        """What the data must not change while a model goes on learning from it; kept in run.json."""
+        return {}
+
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """What suits this task and its data better than what suits most; used where nothing else was given."""
+        del settings
+        return ()
+
+    def card(self) -> Mapping[str, Any]:
+        """What the model's card says beside what it says of every model."""
+        return {}
+
+    def config(self, settings: Settings) -> ModelConfig:
+        """The config of the model: the preset's, with the vocabulary of the corpus."""
+        return preset(settings.preset, task=self.task, vocabulary=self.corpus.encoder.size, **settings.model)
+
+    def fit(self, settings: Settings) -> None:
+        """Fit what is not trained by gradient descent. Called once, when all settings are known. Here: nothing."""
+        del settings
+
+    def model(self, settings: Settings) -> nn.Module:
+        """A new model."""
+        model: nn.Module = resolve(task_named(self.task).model)(self.config(settings))
+        return model
+
+    @abstractmethod
+    def loss(self, model: Any, settings: Settings) -> Callable[[Any], Tensor]:
+        """A function from a batch to the sum of the loss over its targets."""
+
+    @abstractmethod
+    def validate(self, model: Any, count: int) -> Validation:
+        """Evaluate the model on so many of the validation examples. It must not change the model."""
+
+    def epochs(self, settings: Settings) -> CorpusEpochs:
+        """The batches to learn from."""
+        if settings.batch.tokens is None:
+            raise ValueError("batch.tokens was used before it was chosen")
+        tokens, sampling = settings.batch.tokens, settings.tokenizer.sampling
+        return self.epochs_type(self.corpus, tokens=tokens, seed=settings.seed, sampling=sampling)
+
+    def export(self, model: Path, on_event: EventCallback) -> Mapping[str, Any]:
+        """Export the best model to CTranslate2, certified on validation examples, unless that is done already.
+
+        Returns the certificate, or the reason why there is none.
+        """
+        if task_named(self.task).certify is None or is_exported(model):
+            return {}
+        probe = [example.inputs for example in self.validation_examples(PROBES)]
+        try:
+            _, certificate = export_ctranslate2(model, probe=probe, train=self.corpus.train, on_event=on_event)
+        except (ConfigError, ParityError, ModuleNotFoundError) as error:
+            return {"not_exported": str(error)}
+        return {"certificate": certificate}

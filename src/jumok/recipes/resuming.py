@@ -1,0 +1,104 @@
+"""Resuming a training: whether it is the same one, whether it is finished, and what may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jumok.data.examples import InputEncoder
+from jumok.errors import BundleError, CheckpointError
+from jumok.model.config import ModelConfig
+from jumok.tasks import ENCODERS, resolve
+from jumok.training.records import diff_settings, read_log
+from jumok.training.run_directory import RunDirectory
+from jumok.training.settings import Settings
+
+
+def require_same(run: Path, before: Mapping[str, Any], asked: Settings) -> None:
+    """Refuse other settings than the training was started with, and show which."""
+    changes = diff_settings(Settings.from_dict(before).to_dict(), asked.to_dict())  # settings new since: their default
+    if changes:
+        raise CheckpointError(
+            f"{run}: this training was started with other settings:\n  " + "\n  ".join(changes) + "\n"
+            "Give the old ones to resume, `fresh=True` to start again, or `continue_with_changes=True` to continue "
+            "with the new ones."
+        )
+
+
+def require_same_data_settings(run: Path, before: Mapping[str, Any], asked: Settings) -> None:
+    """Refuse another vocabulary, and another seed: it would hold out examples that were trained on."""
+    now = asked.to_dict()
+    fixed = [{"seed": values["seed"], "tokenizer.size": values["tokenizer"]["size"]} for values in (before, now)]
+    _require_no_changes(run, diff_settings(*fixed))
+
+
+def require_same_sizes(run: Path, before: ModelConfig, now: ModelConfig) -> None:
+    """Refuse a model that the weights do not fit; only dropout can change."""
+    comparable = replace(now, dropout=before.dropout, attention_dropout=before.attention_dropout)
+    _require_no_changes(run, [f"model.{line}" for line in diff_settings(before.to_dict(), comparable.to_dict())])
+
+
+def require_same_meaning(run: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse data that gives other names to what was learned."""
+    if before:  # a run of an older version does not say
+        _require_no_changes(run, diff_settings(before, now))
+
+
+def _require_no_changes(run: Path, changes: list[str]) -> None:
+    if changes:
+        raise CheckpointError(
+            f"{run}: the model trained so far does not fit these changes:\n  " + "\n  ".join(changes) + "\n"
+            "Give the old values, or start again with `fresh=True` or in another directory."
+        )
+
+
+def sizes_of_the_model(asked: Settings, before: Mapping[str, Any]) -> Settings:
+    """What was asked for, with the sizes of the existing model where none were: the corpus may suggest others now."""
+    kept = {f"model.{name}": value for name, value in before["model"].items() if name != "dropout"}
+    kept = {name: value for name, value in kept.items() if not asked.has(name)}
+    return asked.changed(kept | ({"preset": before["preset"]} if asked.preset == "auto" else {}))
+
+
+def already_finished(run: Path, limits: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The last entry of the log if it says that a training within these limits came to its end."""
+    last = _last_if_done(run)
+    if last is None:
+        return None
+    enough_steps = "steps" in limits and last["step"] >= limits["steps"]
+    return last if enough_steps or last.get("limits") == limits else None
+
+
+def best_before(run: Path, record: Mapping[str, Any] | None, *, resumed: bool) -> float | None:
+    """The best score of a finished training that is now continued with changes.
+
+    An average of checkpoints may have reached it: then no checkpoint knows of it. It is kept in run.json, because the
+    end of the log will be rewritten.
+    """
+    last = _last_if_done(run)
+    if resumed and last is not None:
+        score: float | None = last["best_score"]
+        return score
+    return record.get("best_before") if record else None
+
+
+def _last_if_done(run: Path) -> Mapping[str, Any] | None:
+    """The last entry of the log if it is `done` and complete."""
+    last = read_log(run)[-1:]
+    is_done = bool(last) and last[0]["event"] == "done"
+    return last[0] if is_done and isinstance(last[0].get("best_score", ""), float | int | None) else None
+
+
+def kept_encoder(run: RunDirectory, name: str) -> InputEncoder | None:
+    """The encoder of the model trained so far; None if there is no checkpoint."""
+    if not run.checkpoints.is_dir() or not any(run.checkpoints.iterdir()):
+        return None
+    entry = ENCODERS[name]
+    for file in (run.model / entry.file, run.store / entry.file):
+        try:
+            encoder: InputEncoder = resolve(entry.reference).from_bytes(file.read_bytes(), origin=str(file))
+            return encoder
+        except (BundleError, OSError):
+            continue
+    raise CheckpointError(f"{run.path}: the encoder of this training is gone. Start again with `fresh=True`.")

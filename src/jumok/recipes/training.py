@@ -1,0 +1,338 @@
+"""One training, the same for every task: open the run, prepare the data, resolve the settings, record them, train.
+
+What is particular to a task stands in its `Recipe`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from torch import nn
+
+from jumok.bundle import save_bundle
+from jumok.data.examples import InputEncoder
+from jumok.errors import ChangedDataError, ConfigError, did_you_mean
+from jumok.model.summary import count_parameters
+from jumok.recipes.planning import (
+    Plan,
+    chosen,
+    make_optimizer,
+    new_model,
+    plan_training,
+    recorded_plan,
+    resolve_settings,
+    validated_examples,
+)
+from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.resuming import (
+    already_finished,
+    best_before,
+    kept_encoder,
+    require_same,
+    require_same_data_settings,
+    require_same_meaning,
+    require_same_sizes,
+    sizes_of_the_model,
+)
+from jumok.system import keep_freed_memory
+from jumok.tasks import resolve, task_named
+from jumok.training.auto import require_one_length
+from jumok.training.distributed import RESTART_COUNT, ProcessGroup, join_process_group
+from jumok.training.environment import versions
+from jumok.training.events import EventCallback, ignore_event
+from jumok.training.length import Length
+from jumok.training.progress import TrainingOptions, Validation
+from jumok.training.run_directory import RunDirectory
+from jumok.training.schedule import make_schedule
+from jumok.training.settings import Settings
+from jumok.training.trainer import Trainer
+
+
+class TrainRequest(TypedDict, total=False):
+    """What every training can be asked for, beside its files."""
+
+    settings: Settings | Mapping[str, Any] | None  # all settings, or dotted names and values
+    preset: str | None
+    minutes: float | None  # one of these three
+    steps: int | None
+    epochs: float | None
+    fresh: bool  # delete what was trained in `out`, and start again
+    continue_with_changes: bool  # resume although settings or files changed
+    shard: bool  # several processes share one model's weights; for a model too large for one
+    on_event: EventCallback  # called with everything that happens; see training/events.py
+    stop_requested: Callable[[], bool]  # asked after every step: True saves and stops
+    began: float | None  # time.perf_counter() when the minutes asked for began; now, if not given
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended."""
+
+    run: Path
+    model: Path  # the bundle of the best weights
+    steps: int
+    score: float | None  # of the best validation
+
+
+def plan(task: str, *data: PathLike, valid: Sequence[PathLike] | None = None, **options: Any) -> Plan:
+    """What `train` with these arguments would do. Nothing is trained, and nothing is left on the disk."""
+    recipe, request = _recipe_and_request(task, data, valid, options)
+    return plan_training(recipe, asked_settings(task, request))
+
+
+def train(
+    task: str, *data: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **options: Any
+) -> TrainingResult:
+    """Train a model of that task in the run directory `out`, from the last checkpoint (or the start) to the end.
+
+    Called again with the same arguments it resumes. `options` are those of `TrainRequest` and of the task's recipe.
+    """
+    recipe, request = _recipe_and_request(task, data, valid, options)
+    asked, began = asked_settings(task, request), request.get("began") or time.perf_counter()
+    keep_freed_memory()
+    shard, fresh = request.get("shard", False), request.get("fresh", False)
+    with join_process_group(shard=shard) as group, open_run(Path(out), task, group, fresh=fresh) as run:
+        return _Job(recipe, run, group, asked, request, began).run_to_the_end()
+
+
+def asked_settings(task: str, request: TrainRequest) -> Settings:
+    """All settings asked for. An impossible preset, model or length is refused before anything is written."""
+    given = request.get("settings")
+    settings = given if isinstance(given, Settings) else Settings.from_dict({}).changed(given or {})
+    wanted = {
+        "preset": request.get("preset"),
+        "stop.minutes": request.get("minutes"),
+        "stop.steps": request.get("steps"),
+        "stop.epochs": request.get("epochs"),
+    }
+    asked = settings.changed({name: value for name, value in wanted.items() if value is not None})
+    require_one_length(asked.stop)
+    resolve(task_named(task).recipe).check_settings(asked)
+    return asked
+
+
+def _recipe_and_request(
+    task: str, data: Sequence[PathLike], valid: Sequence[PathLike] | None, options: Mapping[str, Any]
+) -> tuple[Recipe, TrainRequest]:
+    """Options of the recipe's constructor go there, the others are the request."""
+    recipe_type = resolve(task_named(task).recipe)
+    own = [name for name in inspect.signature(recipe_type).parameters if name not in ("data", "valid")]
+    known = [*TrainRequest.__annotations__, *own]
+    for name in options:
+        if name not in known:
+            raise ConfigError(f'Unknown option "{name}".{did_you_mean(name, known)}')
+    recipe = recipe_type(data, valid, **{name: options[name] for name in own if name in options})
+    return recipe, cast(TrainRequest, {name: value for name, value in options.items() if name not in own})
+
+
+def open_run(out: Path, task: str, group: ProcessGroup, *, fresh: bool) -> RunDirectory:
+    """The run directory, emptied if `fresh`. Rank 0 locks and opens it; the others only read in it."""
+    run = RunDirectory.open(out, task) if group.rank == 0 else None
+    # torchrun repeats the same command when a process had died: what was trained so far must stay.
+    restarted = os.environ.get(RESTART_COUNT, "0") != "0"
+    if run is not None and fresh and not restarted:
+        run.clear()
+    group.barrier()
+    return run or RunDirectory.follow(out, task)
+
+
+class _Job:
+    """One call of `train`: what its steps share, and the steps."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        run: RunDirectory,
+        group: ProcessGroup,
+        asked: Settings,
+        request: TrainRequest,
+        began: float,
+    ) -> None:
+        self.recipe, self.run, self.group, self.asked, self.began = recipe, run, group, asked, began
+        self.on_event: EventCallback = request.get("on_event", ignore_event) if group.rank == 0 else ignore_event
+        self.stop_requested = request.get("stop_requested", lambda: False)
+        self.changes_allowed = request.get("continue_with_changes", False)
+        self.before = run.read()
+        self.unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
+        self.keeps_encoder = bool(self.before and self.before["keeps_vocabulary"])
+
+    def run_to_the_end(self) -> TrainingResult:
+        """Prepare, resolve, record, train, export."""
+        if self.before is not None:
+            require = require_same_data_settings if self.changes_allowed else require_same
+            require(self.run.path, self.before["asked"], self.asked)
+        facts = self.prepare()
+        for finding in facts.get("findings", ()) if self.before is None else ():
+            self.on_event(cast(Any, {"event": "finding", **finding}))
+        self.on_event(cast(Any, {"event": "corpus", **facts}))
+        plan, length = self.resolve()
+        self.best_before = best_before(self.run.path, self.before, resumed=not self.unchanged)
+        self.record(plan, length)
+        self.on_event({"event": "settings", "settings": plan.settings.to_dict(), "steps": length.last_step(0)})
+        finished = already_finished(self.run.path, _limits(plan.settings))
+        if finished is not None:
+            self.on_event({"event": "already_done", "step": finished["step"]})
+            steps, score = finished["step"], finished["best_score"]
+        else:
+            progress = self.make_trainer(plan, length).train()
+            steps, score = progress.step, progress.best_score
+        if self.group.rank == 0:
+            self.on_event(cast(Any, {"event": "finished", **self.recipe.export(self.run.model, self.on_event)}))
+        return TrainingResult(self.run.path, self.run.model, steps, score)
+
+    def prepare(self) -> dict[str, Any]:
+        """Read the corpus, on rank 0, or find it ready in the run; returns the facts about it."""
+        self.on_event({"event": "reading"})
+        facts = self._prepare_on_rank_0() if self.group.rank == 0 else {}
+        fingerprint = self.group.broadcast(facts.get("fingerprint"))
+        facts = facts or self.recipe.reopen(self.run.store, fingerprint)
+        if self.before is not None:
+            require_same_meaning(self.run.path, self.before.get("fixed", {}), self.recipe.fixed())
+        return facts
+
+    def _prepare_on_rank_0(self) -> dict[str, Any]:
+        """The data as it was or, if changes are allowed, as it is now: then with the encoder that the model knows."""
+        expected = self.before["fingerprint"] if self.before else None
+        encoder = self._kept_encoder() if self.keeps_encoder else None
+        try:
+            return self.recipe.prepare(self.run.store, self.asked, expected=expected, encoder=encoder)
+        except ChangedDataError:
+            if not self.changes_allowed:
+                raise
+        encoder = self._kept_encoder()
+        self.keeps_encoder = encoder is not None
+        return self.recipe.prepare(self.run.store, self.asked, expected=None, encoder=encoder)
+
+    def _kept_encoder(self) -> InputEncoder | None:
+        return kept_encoder(self.run, self.recipe.kind.encoder)
+
+    def resolve(self) -> tuple[Plan, Length]:
+        """The plan as it was recorded, or a new one; the same in every process."""
+        if self.before is not None and self.unchanged:
+            settings = Settings.from_dict(self.before["settings"])
+            changes = self.before["length"] or [[0, chosen(settings.stop.steps)]]
+            plan = recorded_plan(self.recipe, settings, changes[0][1])
+        else:
+            plan = self._new_plan()
+            recorded = self.before["length"] if self.before and plan.settings.stop.steps is None else None
+            changes = recorded or [[0, plan.steps]]
+        values, changes = self.group.broadcast([plan.settings.to_dict(), changes])
+        plan = replace(plan, settings=Settings.from_dict(values), steps=changes[0][1])
+        length = Length(changes, warmup=chosen(plan.settings.schedule.warmup))
+        _schedule(plan.settings, length)  # an impossible one is refused here, before anything is written
+        return plan, length
+
+    def _new_plan(self) -> Plan:
+        asked = self.asked if self.before is None else sizes_of_the_model(self.asked, self.before["settings"])
+        plan = resolve_settings(self.recipe, asked, began=self.began, group=self.group, on_event=self.on_event)
+        if self.before is not None:
+            old = Settings.from_dict(self.before["settings"])
+            require_same_sizes(self.run.path, self.recipe.config(old), self.recipe.config(plan.settings))
+        self.on_event({"event": "plan", "choices": [asdict(choice) for choice in plan.choices]})
+        return plan
+
+    def record(self, plan: Plan, length: Length) -> None:
+        """Write run.json, if anything in it changed."""
+        if self.group.rank == 0:
+            record = {
+                "asked": self.asked.to_dict(),
+                "settings": plan.settings.to_dict(),
+                "length": length.changes,
+                "inputs": list(self.recipe.inputs),
+                "fingerprint": plan.facts["fingerprint"],
+                "keeps_vocabulary": self.keeps_encoder,
+                "fixed": dict(self.recipe.fixed()),
+                "best_before": self.best_before,
+            }
+            if self.before is None or any(self.before.get(name) != value for name, value in record.items()):
+                self.run.write({**record, "versions": versions()})
+        self.group.barrier()
+
+    def make_trainer(self, plan: Plan, length: Length) -> Trainer:
+        """The trainer, with everything it needs."""
+        recipe, settings, group = self.recipe, plan.settings, self.group
+        recipe.fit(settings)
+        model = new_model(recipe, settings)
+        full_model = new_model(recipe, settings) if group.sharded and group.rank == 0 else model
+        loss = group.shard(model, recipe.loss(model, settings))
+        count = validated_examples(recipe, settings)
+        return Trainer(
+            model=model,
+            full_model=full_model,
+            optimizer=make_optimizer(model, settings),
+            schedule=_schedule(settings, length),
+            length=length,
+            loss=loss,
+            epochs=recipe.epochs(settings),
+            validate=lambda: recipe.validate(full_model, count),
+            publish=lambda validation, step: self.publish(plan, full_model, validation, step),
+            options=self._options(plan),
+            run=self.run,
+            on_event=self.on_event,
+            stop_requested=self.stop_requested,
+            group=group,
+            began=self.began,
+        )
+
+    def _options(self, plan: Plan) -> TrainingOptions:
+        settings = plan.settings
+        minutes = settings.stop.minutes if settings.stop.steps is None else None
+        return TrainingOptions(
+            seed=settings.seed,
+            accumulate=chosen(settings.batch.accumulate),
+            clip=settings.optimizer.clip,
+            log_every=settings.log.every,
+            validate_every=settings.validation.every,
+            validations=plan.validations,
+            checkpoint_every=settings.checkpoint.every,
+            patience=settings.stop.patience,
+            average=settings.checkpoint.average,
+            new_order_allowed=self.changes_allowed,
+            best_before=self.best_before,
+            limits=_limits(settings),
+            seconds=None if minutes is None else 60 * minutes,
+            validation_seconds=plan.validation_seconds,
+            export_validations=self.recipe.export_validations,
+        )
+
+    def publish(self, plan: Plan, model: nn.Module, validation: Validation, step: int) -> None:
+        """Write the bundle of the best model so far. It can be used while the training continues."""
+        tensors = {**model.state_dict(), **validation.weights}
+        card = {
+            "task": self.recipe.task,
+            "inputs": list(self.recipe.inputs),
+            "fingerprint": plan.facts["fingerprint"],
+            "seed": plan.settings.seed,
+            "step": step,
+            "metrics": {name: value for name, value in validation.metrics.items() if name != "samples"},
+            "parameters": count_parameters(model),
+            **self.recipe.card(),
+            "versions": versions(),
+        }
+        save_bundle(
+            self.run.model,
+            config=self.recipe.config(plan.settings).to_dict(),
+            weights={name: tensor.detach().numpy() for name, tensor in tensors.items()},
+            encoder=(self.recipe.kind.encoder, self.recipe.corpus.encoder.to_bytes()),
+            card=card,
+        )
+
+
+def _schedule(settings: Settings, length: Length) -> Callable[[int], float]:
+    given = settings.schedule
+    return make_schedule(
+        chosen(given.name), peak=chosen(settings.optimizer.lr), warmup=chosen(given.warmup), length=length
+    )
+
+
+def _limits(settings: Settings) -> dict[str, Any]:
+    """What ends the training: a finished one is finished for the same limits only."""
+    stop = settings.stop
+    length = {"minutes": stop.minutes} if stop.steps is None else {"steps": stop.steps}
+    return {**length, "patience": stop.patience}

@@ -1,0 +1,53 @@
+"""From a checkpoint back into a model, its optimizer and the progress of a training."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from jumok.errors import CheckpointError
+from jumok.training.checkpoint import Checkpoint, restore_optimizer
+from jumok.training.distributed import ProcessGroup
+from jumok.training.progress import Epochs, Progress
+
+
+def restore_progress(checkpoint: Checkpoint, best_before: float | None) -> Progress:
+    """The progress of the checkpoint. `best_before` is a score to beat that no checkpoint knows of."""
+    progress = Progress(**checkpoint.state["progress"])
+    scores = [score for score in (progress.best_score, best_before) if score is not None]
+    progress.best_score = max(scores, default=None)
+    return progress
+
+
+def require_same_order(checkpoint: Checkpoint, epochs: Epochs, *, allowed: bool) -> bool:
+    """Whether the epoch that was begun has the same batches as before. If not and not `allowed`, an error."""
+    same = bool(checkpoint.state["order"] == epochs.digest(checkpoint.state["progress"]["epoch"]))
+    if not same and not allowed:
+        raise CheckpointError(
+            f"{checkpoint.path}: the data is not what it was when this training began, so it cannot be resumed. "
+            "Restore the old files, start again with `fresh=True`, or continue with `continue_with_changes=True`."
+        )
+    return same
+
+
+def restore_weights(model: nn.Module, checkpoint: Checkpoint, group: ProcessGroup) -> None:
+    """Load the weights; of a sharded model, this process's part."""
+    try:
+        weights, own = checkpoint.tensors["model"], model.state_dict()
+        parts = {name: group.local_part(weight, own.get(name, weight)) for name, weight in weights.items()}
+        model.load_state_dict(parts)
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"{checkpoint.path}: was written by another version or for another model "
+            f"({str(error).splitlines()[-1].strip()}). Continue with that version, or start again with `fresh=True`."
+        ) from error
+
+
+def restore_optimizer_state(optimizer: torch.optim.Optimizer, checkpoint: Checkpoint, group: ProcessGroup) -> None:
+    """Load the moments from the checkpoint; the optimizer's settings stay those of this training."""
+    settings = [{**param_group} for param_group in optimizer.param_groups]
+    restore_optimizer(optimizer, checkpoint.tensors["optimizer"], checkpoint.state["optimizer"])
+    for param_group, current in zip(optimizer.param_groups, settings, strict=True):
+        param_group.update(current)
+    for parameter, moments in optimizer.state.items():
+        moments.update({name: group.local_part(moment, parameter) for name, moment in moments.items()})
