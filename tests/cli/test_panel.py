@@ -127,7 +127,7 @@ def test_the_panel_shows_where_the_training_stands() -> None:
     ("event", "phase"),
     [
         ({"event": "reading"}, "Reading the corpus"),
-        ({"event": "corpus", "classes": {}}, "Measuring this machine"),
+        ({"event": "measuring"}, "Measuring this machine"),
         (train(20, 4000, 10.0), "Training"),
         ({"event": "validating", "step": 20}, "Validating"),
         (train(100, 20000, 50.0), "Finishing"),
@@ -140,6 +140,7 @@ def test_the_panel_shows_where_the_training_stands() -> None:
 def test_the_phase_says_what_happens_now(event: dict[str, Any], phase: str) -> None:
     status = Status()
     status.update(SETTINGS)
+    status.update({"event": "training"})
     status.update(event)
     assert status.phase == phase
 
