@@ -236,7 +236,7 @@ def test_bad_options_are_named(options, message):
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_broken_model_is_an_error(beam):
-    for value, message in ((torch.nan, "no numbers"), (-torch.inf, "probability 0")):
+    for value, message in ((torch.nan, "NaN probabilities"), (-torch.inf, "probability 0")):
         model = ToyModel([torch.full((1, 5, 5), value)])
         with pytest.raises(JumokError, match=message):
             beam_search(model.step, model.cache(), [3], beam=beam, constraints=PLAIN)

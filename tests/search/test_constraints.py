@@ -180,7 +180,7 @@ def test_by_default_special_tokens_and_empty_outputs_never_come():
         ({"no_repeat_ngram": -1}, "no_repeat_ngram is -1"),
         ({"min_length": -2}, "min_length is -2"),
         ({"banned": (3,)}, "banned holds 3"),
-        ({"banned": (-4,)}, "-4 is no token id"),
+        ({"banned": (-4,)}, "-4 is not a token id"),
         ({"bias": {7: float("inf")}}, "The bias of id 7 is inf.*ban it"),
     ],
 )
@@ -196,7 +196,7 @@ def test_bad_constraints_are_named(options, message):
         ([3], None, {"min_length": 4}, "longest length of sentence 0 is 3; it must be at least 4"),
         ([3], [[2], [2]], {}, "2 prefixes for 1 sentences"),
         ([3], [[2, 2, 2, 2]], {}, "prefix of sentence 0 has 4 tokens, more than its longest length 3"),
-        ([3], [[2, END]], {}, "may not hold the end"),
+        ([3], [[2, END]], {}, "may not contain the end"),
         ([3], [[-1]], {}, "negative ids"),
         ([3], [[9]], {}, "names id 9; the vocabulary ends at 4"),
         ([3], None, {"bias": {8: 1.0}}, "names id 8"),

@@ -180,5 +180,5 @@ def test_bad_options_are_named(options, message):
 @pytest.mark.parametrize("value", [torch.nan, -torch.inf])
 def test_a_broken_model_is_an_error(value):
     model = ToyModel([torch.full((1, 5, 5), value)])
-    with pytest.raises(JumokError, match="no numbers"):
+    with pytest.raises(JumokError, match="NaN probabilities"):
         sample(model.step, model.cache(), [3], seeds=[1], constraints=PLAIN)

@@ -49,7 +49,7 @@ def beam_search(
 
 
 def check_length_penalty(length_penalty: float) -> None:
-    """Refuses penalties for which the bound of early finishing would not hold."""
+    """Raise for penalties for which the bound of early finishing would not hold."""
     if not (math.isfinite(length_penalty) and length_penalty >= 0):
         raise ConfigError(
             f"length_penalty is {length_penalty}; it must be 0 (none) or more. 1 compares averages per token."
@@ -57,22 +57,22 @@ def check_length_penalty(length_penalty: float) -> None:
 
 
 def choose_best(beam: int, end: int) -> Choose[CacheT]:
-    """The choice of beam search: the most probable continuations of all the hypotheses of a sentence."""
-    # Every hypothesis can end at most once a step, so among twice as many candidates enough go on to fill the beam.
-    # Greedy search has one candidate: when that ends, nothing goes on.
+    """The selection of beam search: the most probable continuations of all hypotheses of a sentence."""
+    # Every hypothesis can end at most once a step, so among 2 * beam candidates at least `beam` continue.
+    # Greedy search has one candidate: when it ends, the search is over.
     count = 2 * beam if beam > 1 else 1
 
     def choose(log_probs: Tensor, state: State[CacheT]) -> Candidates:
-        totals, places = best_candidates(log_probs, state.totals, count)
-        tokens = places % log_probs.shape[2]
+        totals, indices = best_candidates(log_probs, state.totals, count)
+        tokens = indices % log_probs.shape[2]
         ends = tokens == end
-        # An output is complete only if it earned a place in the beam: candidates behind it are there to fill gaps.
+        # An output is complete only if it is within the beam: candidates beyond it only replace those that ended.
         complete = ends.clone()
         complete[:, beam:] = False
         return Candidates(
-            rows=places // log_probs.shape[2],
+            rows=indices // log_probs.shape[2],
             tokens=tokens,
-            log_probs=log_probs.flatten(1).gather(1, places),
+            log_probs=log_probs.flatten(1).gather(1, indices),
             totals=totals,
             ended=complete,
             survivors=torch.sort(ends.byte(), dim=1, stable=True).indices[:, :beam],

@@ -1,4 +1,4 @@
-"""What an output may look like: bans, biases, no repeated n-grams, forced prefixes, shortest and longest length.
+"""Constraints on outputs: banned tokens, biases, no repeated n-grams, forced prefixes, length limits.
 
 Shape letters: B sentences, R hypotheses of each, V vocabulary, t tokens so far (without <s>), P longest prefix.
 """
@@ -15,18 +15,18 @@ from torch import Tensor
 from jumok.errors import ConfigError
 from jumok.tokenizer import BOS, EOS, PAD, UNK
 
-FREE = -1  # in the table of prefixes: any token may stand here
+FREE = -1  # in the table of prefixes: no token is forced here
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """Rules for all sentences alike. Lengths count tokens without <s> and </s>."""
+    """Constraints that are the same for all sentences."""
 
-    # Bytes spell every character that has no piece of its own, so an output never needs <unk>.
+    # Byte tokens spell every character that has no token of its own, so an output never needs <unk>.
     banned: tuple[int, ...] = (PAD, UNK, BOS)
-    bias: Mapping[int, float] = field(default_factory=dict)  # id → added to its log-probability, which then counts so
-    no_repeat_ngram: int = 0  # no sequence of so many tokens stands twice in an output; 0: no such rule
-    min_length: int = 1  # an empty output would lose the sentence
+    bias: Mapping[int, float] = field(default_factory=dict)  # id → added to its log-probability, and to the score
+    no_repeat_ngram: int = 0  # no n-gram of this length twice in an output; 0: no such rule
+    min_length: int = 1  # tokens before </s>; an empty output would lose the sentence
     start: int = BOS
     end: int = EOS
 
@@ -44,11 +44,11 @@ class Constraints:
                 )
         for token in (*self.banned, *self.bias, self.start, self.end):
             if token < 0:
-                raise ConfigError(f"{token} is no token id: ids begin with 0.")
+                raise ConfigError(f"{token} is not a token id: ids begin with 0.")
 
 
 class Rules:
-    """Constraints made ready for one batch: with the length limit and the prefix of every sentence."""
+    """The constraints of one batch, with the length limit and the forced prefix of every sentence."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Rules:
 
     @property
     def gain(self) -> float:
-        """The most that one more token can add to a total. Log-probabilities add nothing; only a bias can."""
+        """The most that one more token can add to a total: only a bias can be positive."""
         return max([0.0, *self.constraints.bias.values()])
 
     def biases(self, ids: Tensor) -> Tensor:
@@ -86,16 +86,16 @@ class Rules:
         return total
 
     def apply(self, log_probs: Tensor, ids: Tensor, sentences: Tensor) -> Tensor:
-        """Writes the rules into log_probs [B, R, V], for outputs so far [B, R, t] of the given `sentences` [B].
+        """Apply the constraints to log_probs [B, R, V] in place, for outputs so far [B, R, t] of `sentences` [B].
 
-        Returns [B, R]: True where an output has to end here, though the model would rather go on.
+        Returns [B, R]: True where an output is ended here although the model would continue it.
         """
         so_far = ids.shape[2]
         self._check_vocabulary(log_probs.shape[2])
         if len(self._biased):
             log_probs[:, :, self._biased] += self._bias.to(log_probs.dtype)
         held, tokens = self._prefix_tokens(so_far, sentences)
-        of_prefix = log_probs[held, :, tokens]  # before any ban: a prefix is honoured whatever it holds
+        of_prefix = log_probs[held, :, tokens]  # before any ban: a prefix may contain banned tokens and repetitions
         log_probs.index_fill_(2, self._banned, -torch.inf)
         if self.constraints.no_repeat_ngram:
             _ban_repeats(log_probs, ids, self.constraints.no_repeat_ngram, self.constraints.end)
@@ -111,7 +111,7 @@ class Rules:
             raise ConfigError(f"A ban, bias or prefix names id {self._largest_id}; the vocabulary ends at {size - 1}.")
 
     def _prefix_tokens(self, so_far: int, sentences: Tensor) -> tuple[Tensor, Tensor]:
-        """The places in `sentences` of those still inside their prefix, and the tokens their prefixes ask for."""
+        """The indices in `sentences` of those still inside their prefix, and the tokens that are forced."""
         if so_far >= self._prefixes.shape[1]:
             return sentences[:0], sentences[:0]
         tokens = self._prefixes[sentences, so_far]
@@ -119,7 +119,7 @@ class Rules:
         return held, tokens[held]
 
     def _forbid_early_end(self, log_probs: Tensor, so_far: int) -> Tensor:
-        """Applies the shortest length, except to outputs that nothing else can follow: those are cut."""
+        """Ban the end before the shortest length, except where every other token is banned: those outputs are cut."""
         if so_far >= self.constraints.min_length:
             return torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
         ending = log_probs[:, :, self.constraints.end].clone()
@@ -129,7 +129,7 @@ class Rules:
         return stuck
 
     def _end_at_limit(self, log_probs: Tensor, cut: Tensor, so_far: int, sentences: Tensor) -> None:
-        """At the longest length only the end may follow. That is a cut, unless it is what the model finds best."""
+        """Allow only the end at the length limit; the output is cut, unless the end was the most probable token."""
         full = (self.limits[sentences] == so_far).nonzero()[:, 0]
         if len(full):
             rows = log_probs[full]
@@ -139,12 +139,12 @@ class Rules:
 
 
 def _ban_repeats(log_probs: Tensor, ids: Tensor, n: int, end: int) -> None:
-    """Rules out every token that would complete an n-gram for the second time in its row of ids [B, R, t]."""
+    """Ban every token that would complete an n-gram for the second time in its row of ids [B, R, t]."""
     if ids.shape[2] < n:
         return
     ngrams = ids.unfold(2, n, 1)  # [B, R, t - n + 1, n]
     ending = ids[:, :, None, ids.shape[2] - n + 1 :]  # the last n - 1 tokens, which the next one would complete
-    # Rows that have ended go on as a string of ends until their sentence leaves; something must be left for them too.
+    # Ended rows are continued with end tokens until their sentence leaves the batch, so the end must stay allowed.
     repeated = (ngrams[..., :-1] == ending).all(3) & (ngrams[..., -1] != end)
     sentence, row, position = repeated.nonzero(as_tuple=True)
     log_probs[sentence, row, ngrams[sentence, row, position, -1]] = -torch.inf
@@ -166,6 +166,6 @@ def _check(constraints: Constraints, limits: Sequence[int], prefixes: Sequence[S
             )
         if constraints.end in prefix or min(prefix, default=0) < 0:
             raise ConfigError(
-                f"The prefix of sentence {number} is {list(prefix)}; it may not hold the end of the output "
+                f"The prefix of sentence {number} is {list(prefix)}; it may not contain the end of the output "
                 f"({constraints.end}) or negative ids."
             )

@@ -1,7 +1,7 @@
-"""The loop that every search shares: step, apply the rules, choose, keep what ended, go on with what did not.
+"""The loop that every search shares: step, apply constraints, choose candidates, collect ended outputs, continue.
 
 Shape letters: B sentences still in the batch, R hypotheses of each, V vocabulary, C candidates, t tokens so far.
-Nothing here mixes sentences: what comes out for one does not depend on which others share its batch.
+Sentences do not influence each other: outputs do not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from jumok.search.step import CacheT, Prefill, Step
 
 @dataclass(frozen=True)
 class State(Generic[CacheT]):
-    """The hypotheses that go on. All have the same number of tokens."""
+    """The hypotheses that continue. All have the same number of tokens."""
 
     cache: CacheT  # its rows are B * R
     sentences: Tensor  # [B] which sentence of the input each one is
     ids: Tensor  # [B, R, 1 + t] <s> and the tokens so far
     log_probs: Tensor  # [B, R, t] of those tokens
-    totals: Tensor  # [B, R] their sums; -inf: a dead row, there because all sentences have as many rows
+    totals: Tensor  # [B, R] their sums; -inf: a dead row, which fills up the R rows of its sentence
     worst: Tensor  # [B] the lowest score among the n_best that ended; -inf while there are fewer
 
     @property
@@ -39,14 +39,14 @@ class State(Generic[CacheT]):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Hypotheses made one token longer."""
+    """Hypotheses extended by one token."""
 
     rows: Tensor  # [B, C] the hypothesis 0 … R - 1 that each continues
     tokens: Tensor  # [B, C]
     log_probs: Tensor  # [B, C] of those tokens
     totals: Tensor  # [B, C] -inf: impossible
     ended: Tensor  # [B, C] True: a complete output
-    survivors: Tensor  # [B, R of the next step] the candidates to go on with; complete ones among them become dead rows
+    survivors: Tensor  # [B, R of the next step] the candidates that continue; complete ones become dead rows
 
 
 Choose = Callable[[Tensor, State[CacheT]], Candidates]  # (log-probabilities [B, R, V], state) → candidates
@@ -62,7 +62,7 @@ class Scoring:
 
     @classmethod
     def of(cls, n_best: int, length_penalty: float, rules: Rules) -> Scoring:
-        """For the lengths that `rules` allow."""
+        """The scoring for the lengths that `rules` allow."""
         longest = max(rules.limits.tolist(), default=0) + 1
         divisors = [float(length) ** length_penalty for length in range(longest + 1)]
         return cls(n_best, torch.tensor(divisors, dtype=torch.float64, device=rules.device), rules.gain)
@@ -116,9 +116,9 @@ def decode(
 
 
 def require_numbers(values: Tensor) -> None:
-    """Nothing sensible can be chosen among NaN."""
+    """Raise if a score is NaN."""
     if values.isnan().any():
-        raise JumokError("The model gives probabilities that are no numbers: its weights are damaged or have diverged.")
+        raise JumokError("The model gives NaN probabilities: its weights are damaged or have diverged.")
 
 
 def _start(cache: CacheT, rules: Rules, prefill: Prefill[CacheT] | None) -> State[CacheT]:
@@ -137,7 +137,7 @@ def _start(cache: CacheT, rules: Rules, prefill: Prefill[CacheT] | None) -> Stat
 def _collect(
     state: State[CacheT], candidates: Candidates, cut: Tensor, scoring: Scoring, results: list[list[Hypothesis]]
 ) -> State[CacheT]:
-    """Adds the candidates that ended to the results, as far as they are among the n best of their sentence."""
+    """Add the candidates that ended to the results, if they are among the n best of their sentence."""
     scores = scoring.score(candidates.totals, state.length + 1)
     # Strictly better: of two equal outputs the one that ended first stays.
     place, candidate = (candidates.ended & (scores > state.worst[:, None])).nonzero(as_tuple=True)
@@ -164,7 +164,7 @@ def _collect(
 
 
 def _proceed(state: State[CacheT], candidates: Candidates, rules: Rules, scoring: Scoring) -> State[CacheT]:
-    """The state one token later, without the sentences whose n best are found."""
+    """The state one token later, without the sentences whose n best are final."""
     chosen = candidates.survivors
     tokens = candidates.tokens.gather(1, chosen)
     totals = candidates.totals.gather(1, chosen).masked_fill_(tokens == rules.constraints.end, -torch.inf)
@@ -189,6 +189,6 @@ def _proceed(state: State[CacheT], candidates: Candidates, rules: Rules, scoring
 
 
 def _reorder(state: State[CacheT], rows: Tensor, sentences: Tensor | None) -> CacheT:
-    """Tells the cache which rows go on, unless all do, each by itself (greedy search, most of the time), or none."""
+    """The cache of the rows that continue; unchanged if all do in the same order (mostly in greedy search), or none."""
     unchanged = torch.arange(state.totals.numel(), device=rows.device)
     return state.cache if not len(rows) or rows.equal(unchanged) else state.cache.reorder(rows, sentences)

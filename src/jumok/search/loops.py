@@ -1,6 +1,6 @@
-"""Outputs that repeat themselves: finding them, and what to do about them. No torch: every engine can use it.
+"""Outputs that repeat themselves: detecting them, and searching again. No torch: every engine can use it.
 
-A model that has lost its way often says the same thing over and over until its length limit stops it.
+A weak or confused model often repeats the same tokens until the length limit.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from jumok.search.hypothesis import Hypothesis
 MIN_REPEATS = 3
 MIN_COVERED = 8  # "no, no, no" and "1 000 000 000" are language; eight tokens and more of the same thing rarely are
 LONGEST_PERIOD = 32  # tokens; whole sentences repeat too
-LEAST_REPEATED = MIN_COVERED - MIN_COVERED // MIN_REPEATS  # tokens of any loop that stood there before
-RETRY_NGRAM = 3  # the second attempt may not say three tokens in a row twice
+LEAST_REPEATED = MIN_COVERED - MIN_COVERED // MIN_REPEATS  # tokens of any loop that occurred before
+RETRY_NGRAM = 3  # the second search allows no trigram twice
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`ids[start : start + covered]` is its first `period` tokens again and again."""
+    """`ids[start : start + covered]` repeats its first `period` tokens."""
 
     start: int
     period: int
@@ -27,27 +27,27 @@ class Loop:
 
     @property
     def repeats(self) -> int:
-        """How often the period stands there in full."""
+        """How many complete periods it has."""
         return self.covered // self.period
 
 
 def find_loop(ids: Sequence[int]) -> Loop | None:
     """The longest stretch of `ids` that repeats itself (of equals the shortest period); None if none is long enough.
 
-    It need not be at the very end: many a loop is followed by a full stop.
+    It need not be at the end: many loops are followed by a full stop.
     """
     longest: Loop | None = None
-    repeated = len(ids) - len(set(ids))  # too few in most sentences, and quickly known
+    repeated = len(ids) - len(set(ids))  # too few in most sentences, and quick to compute
     most = 0 if repeated < LEAST_REPEATED else repeated // (MIN_REPEATS - 1)
     for period in range(1, min(LONGEST_PERIOD, most) + 1):
-        found = _longest_run(ids, period)
+        found = _longest_stretch(ids, period)
         if found.covered >= max(MIN_COVERED, MIN_REPEATS * period) and (not longest or found.covered > longest.covered):
             longest = found
     return longest
 
 
-def _longest_run(ids: Sequence[int], period: int) -> Loop:
-    """The longest stretch in which every token equals the one `period` places before it."""
+def _longest_stretch(ids: Sequence[int], period: int) -> Loop:
+    """The longest stretch in which every token equals the one `period` positions before it."""
     best = Loop(0, period, period)
     start = 0
     for end in range(period, len(ids)):
@@ -59,7 +59,7 @@ def _longest_run(ids: Sequence[int], period: int) -> Loop:
 
 
 def is_suspect(hypothesis: Hypothesis, source: Sequence[int] = ()) -> bool:
-    """True if an output did not end by itself, or repeats itself far more than its source does."""
+    """True if an output was cut at its length limit, or repeats itself far more than its source does."""
     if not hypothesis.finished:
         return True
     if (loop := find_loop(hypothesis.ids)) is None:
@@ -73,11 +73,11 @@ def resolve(
     sources: Sequence[Sequence[int]],
     redo: Callable[[list[int], int], Sequence[list[Hypothesis]]],
 ) -> list[list[Hypothesis]]:
-    """The results, with a second attempt for sentences whose best output is suspect, where that came out better.
+    """The results, those of a second search replacing suspect ones where they are better.
 
-    `redo(sentences, n)` searches again for these sentences (indices into `results`), all in one call, allowing no
-    n tokens in a row twice. What is not replaced is the same object as before. Better is: not suspect; else finished;
-    else the higher score.
+    `redo(sentences, n)` searches again for these sentences (indices into `results`) in one call, allowing no n-gram
+    twice. Results that are not replaced are the same objects as before. Better is: not suspect; else finished; else the
+    higher score.
     """
     suspects = [
         number

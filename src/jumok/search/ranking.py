@@ -1,4 +1,4 @@
-"""The best candidates, in an order that only their values decide; equal ones in the order of their places.
+"""The best candidates in a deterministic order: by value, equal ones by index.
 
 Shape letters: B sentences, R hypotheses of each, V vocabulary, C candidates.
 """
@@ -12,25 +12,25 @@ BLOCK = 64
 
 
 def best_candidates(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest of totals [B, R] + log_probs [B, R, V], best first: values [B, C] and places [B, C] in R * V.
+    """The `count` highest of totals [B, R] + log_probs [B, R, V], best first: values and indices in R * V, [B, C].
 
     Ties go to the earlier hypothesis, then to the lower id. C is smaller than `count` only if R * V is.
     """
     everything = totals.shape[1] * log_probs.shape[2]
     count = min(count, everything)
-    # One more than asked for shows whether the last place is contested.
+    # One more than asked for shows whether the last one is tied.
     wanted = min(count + 1, everything)
-    # Few blocks of many: else there is nothing to save.
+    # Only worth it if few of many blocks are searched.
     search = _search_blocks if wanted * BLOCK * 4 <= everything else _search_all
-    values, places = search(log_probs, totals, wanted)
+    values, indices = search(log_probs, totals, wanted)
     # topk promises no order among equal values. They are rare in real models, so those sentences are simply sorted.
     tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)).any(1)
-    values, places = values[:, :count], places[:, :count]
+    values, indices = values[:, :count], indices[:, :count]
     if tied.any():
         sums = (log_probs[tied] + totals[tied, :, None]).flatten(1)
         ordered = torch.sort(sums, dim=1, descending=True, stable=True)
-        values[tied], places[tied] = ordered.values[:, :count], ordered.indices[:, :count]
-    return values, places
+        values[tied], indices[tied] = ordered.values[:, :count], ordered.indices[:, :count]
+    return values, indices
 
 
 def _search_all(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -39,7 +39,7 @@ def _search_all(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, 
 
 
 def _search_blocks(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Looks into the `count` blocks with the highest maxima only; all of the best must be there.
+    """Search only the `count` blocks with the highest maxima: they contain all of the best.
 
     A maximum a block is a plain pass over memory, several times faster than topk over everything; adding the totals
     to the maxima instead of to every log-probability saves another pass.
@@ -52,9 +52,9 @@ def _search_blocks(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tenso
     blocks = (maxima + totals[:, :, None]).flatten(1).topk(count).indices
     rows, starts = blocks // maxima.shape[2], blocks % maxima.shape[2] * BLOCK
     ids = starts[:, :, None] + torch.arange(BLOCK, device=blocks.device)
-    places = (rows[:, :, None] * vocabulary + ids.clamp(max=vocabulary - 1)).flatten(1)
-    sums = log_probs.flatten(1).gather(1, places) + totals.gather(1, rows).repeat_interleave(BLOCK, 1)
-    if vocabulary % BLOCK:  # the last block of a row is short; what hangs over would be found twice
+    indices = (rows[:, :, None] * vocabulary + ids.clamp(max=vocabulary - 1)).flatten(1)
+    sums = log_probs.flatten(1).gather(1, indices) + totals.gather(1, rows).repeat_interleave(BLOCK, 1)
+    if vocabulary % BLOCK:  # the last block of a row is short; the surplus would be found twice
         sums.masked_fill_((ids >= vocabulary).flatten(1), -torch.inf)
     found = sums.topk(count)
-    return found.values, places.gather(1, found.indices)
+    return found.values, indices.gather(1, found.indices)

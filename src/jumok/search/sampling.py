@@ -1,4 +1,4 @@
-"""Random outputs, reproducible one sentence at a time.
+"""Sampling: random outputs, reproducible for each sentence.
 
 Shape letters: B sentences, R samples of each, N = B * R rows, V vocabulary, C tokens that may be drawn.
 """
@@ -41,8 +41,8 @@ def sample(
     """`samples` random outputs of each sentence, those with the best score first.
 
     Tokens are drawn from the distribution after `temperature` (0: greedy search), of its `top_k` most probable tokens
-    (0: all), of the fewest that together have probability `top_p`. Each sentence has its own seed, so what is drawn for
-    it depends on nothing else. Scores and limits are those of `beam_search`; log-probabilities are the model's own.
+    (0: all), of the fewest that together have probability `top_p`. Each sentence has its own seed, so its samples
+    depend on nothing else. Scores and limits are those of `beam_search`; log-probabilities are the model's own.
     """
     if samples < 1:
         raise ConfigError(f"samples is {samples}; it must be at least 1.")
@@ -79,7 +79,7 @@ def _choose_randomly(numbers: Tensor, temperature: float, top_k: int, top_p: flo
     def choose(log_probs: Tensor, state: State[CacheT]) -> Candidates:
         sentences, hypotheses, _ = log_probs.shape
         everyone = torch.arange(samples, device=log_probs.device).expand(sentences, samples)
-        rows = everyone % hypotheses  # the first step has one row a sentence, from which all its samples part
+        rows = everyone % hypotheses  # the first step has one row a sentence, which all its samples continue
         log_probs = log_probs.expand(-1, samples, -1)
         wanted = numbers[state.sentences, :, state.length].flatten()
         tokens = _draw(log_probs.flatten(0, 1) / temperature, wanted, top_k, top_p).view(sentences, samples)
@@ -96,7 +96,7 @@ def _draw(log_probs: Tensor, numbers: Tensor, top_k: int, top_p: float) -> Tenso
     require_numbers(weights)
     reached = weights.cumsum(1, dtype=torch.float64)
     total = reached[:, -1:]
-    # Rounding can raise the product to the total itself, which no share lies above.
+    # Rounding can raise the product to the total, which would be beyond the last share.
     wanted = torch.minimum(numbers[:, None] * total, total.nextafter(torch.zeros_like(total)))
     return ids.gather(1, torch.searchsorted(reached, wanted, right=True))[:, 0]
 
