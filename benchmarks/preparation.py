@@ -11,6 +11,7 @@ store that is there already, as a resumed training does. Processor time counts a
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -26,17 +27,27 @@ from machine import describe_machine, peak_memory
 from turns import rounds_of
 
 PAIRS, ROUNDS, SENTENCES = 1_000_000, 3, 40_000
+FORMATS = ("two text files", "one .jsonl.gz file")
 
 
-def write_corpus(directory: Path, pairs: int) -> None:
+def write_corpus(directory: Path, pairs: int) -> dict[str, list[Path]]:
+    """The same pairs as two text files and as one compressed file, by what the page calls them."""
     from jumok.demo.pairs import demo_pairs
 
     sentences = demo_pairs(count=min(pairs, SENTENCES)).train
-    with open(directory / "a.en", "w", encoding="utf-8") as en, open(directory / "a.ko", "w", encoding="utf-8") as ko:
+    texts, lines = [directory / "a.en", directory / "a.ko"], directory / "a.jsonl.gz"
+    with (
+        open(texts[0], "w", encoding="utf-8") as sources,
+        open(texts[1], "w", encoding="utf-8") as targets,
+        gzip.open(lines, "wt", encoding="utf-8") as records,
+    ):
         for number in range(pairs):
             english, korean = sentences[number % len(sentences)]
-            en.write(f"{english} No. {number}\n")
-            ko.write(f"{korean} {number}번\n")
+            source, target = f"{english} No. {number}", f"{korean} {number}번"
+            sources.write(f"{source}\n")
+            targets.write(f"{target}\n")
+            records.write(json.dumps({"source": source, "target": target}, ensure_ascii=False) + "\n")
+    return {FORMATS[0]: texts, FORMATS[1]: [lines]}
 
 
 def prepare(files: list[Path], store: Path) -> None:
@@ -75,40 +86,42 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--before", help="src/ of another checkout, measured in turns with this one")
     parser.add_argument("--note", default="", help="a sentence for the page")
-    parser.add_argument("--measure", nargs=3, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs="+", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure(arguments.measure[:2], arguments.measure[2])))
+        print(json.dumps(measure(arguments.measure[:-1], arguments.measure[-1])))
         return
     sources = {"now": str(Path(__file__).parent.parent / "src")}
     if arguments.before:
         sources = {"before": arguments.before, **sources}
-    results: dict[str, list[dict[str, Any]]] = {f"{name}{again}": [] for name in sources for again in ("", ", again")}
+    results: dict[str, list[dict[str, Any]]] = {
+        f"{given}{again} | {name}": [] for given in FORMATS for again in ("", ", again") for name in sources
+    }
     with tempfile.TemporaryDirectory() as folder:
-        directory = Path(folder)
-        write_corpus(directory, arguments.pairs)
-        files = [directory / "a.en", directory / "a.ko"]
-        size = sum(file.stat().st_size for file in files) / 1e6
+        corpora = write_corpus(Path(folder), arguments.pairs)
+        size = sum(file.stat().st_size for file in corpora[FORMATS[0]]) / 1e6
         for number, name in rounds_of(list(sources), arguments.rounds):
-            store = directory / f"store-{name}"
-            shutil.rmtree(store, ignore_errors=True)
-            for again in ("", ", again"):
-                results[name + again].append(run(sources[name], files, store))
-                print(number, name + again, results[name + again][-1], file=sys.stderr)
+            for given, files in corpora.items():
+                store = Path(folder, "store")
+                shutil.rmtree(store, ignore_errors=True)
+                for again in ("", ", again"):
+                    row = f"{given}{again} | {name}"
+                    results[row].append(run(sources[name], files, store))
+                    print(number, row, results[row][-1], file=sys.stderr)
     lines = [
         "# Preparing a corpus",
         "",
-        f"{arguments.pairs:,} sentence pairs in two text files ({size:.0f} MB), from the files to a store that can be "
-        f"trained from;",
-        f"median of {arguments.rounds} rounds, in turns: `python benchmarks/preparation.py --before OTHER/src`.",
+        f"{arguments.pairs:,} sentence pairs ({size:.0f} MB of text), from files to a store that can be trained from; "
+        f"median of {arguments.rounds} rounds, in turns:",
+        '`python benchmarks/preparation.py --before OTHER/src`. "Again" opens a store that is there already.',
         f"{describe_machine()} {arguments.note}".rstrip(),
         "",
-        "| | seconds | processor seconds | peak memory, MB |",
-        "|---|---|---|---|",
+        "| | | seconds | processor seconds | peak memory, MB |",
+        "|---|---|---|---|---|",
     ]
-    for name, rounds in results.items():
+    for row, rounds in results.items():
         median = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
-        lines.append(f"| {name} | {median['seconds']:.1f} | {median['processor']:.1f} | {median['megabytes']:.0f} |")
+        lines.append(f"| {row} | {median['seconds']:.1f} | {median['processor']:.1f} | {median['megabytes']:.0f} |")
     Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 

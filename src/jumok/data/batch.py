@@ -1,4 +1,4 @@
-"""Batches as the model wants them: padded arrays of ids, made in the background while another is learned from."""
+"""Batches: padded arrays of ids, made in a background thread while the model trains on another."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from jumok.data.buckets import BatchPlan
 from jumok.data.store import Indices
 from jumok.tokenizer import BOS, EOS, PAD
 
-Ids = npt.NDArray[np.int64]
+IdArray = npt.NDArray[np.int64]
 
 
 class _Rows:
-    """What every batch can do: a dataclass of arrays, one row an example, `lines` [B] say where each stands."""
+    """Base of all batches: a dataclass of arrays with one row an example; `lines` [B] are their lines in the corpus."""
 
-    lines: Ids
+    lines: IdArray
 
     def halves(self) -> tuple[Self, Self] | None:
-        """The batch in two parts, or None if it is a single example."""
+        """The batch split in two, or None if it has a single example."""
         middle = len(self.lines) // 2
         if middle == 0:
             return None
         return self._rows(slice(None, middle)), self._rows(slice(middle, None))
 
     def describe(self) -> str:
-        """Which examples these are, by their lines in the corpus."""
+        """The lines of its examples in the corpus, for messages."""
         shown = ", ".join(str(line) for line in self.lines[:8])
         return f"lines {shown}{', …' if len(self.lines) > 8 else ''} of the corpus"
 
@@ -43,71 +43,73 @@ class _Rows:
 class Batch(_Rows):
     """Sentence pairs. Rows end with padding."""
 
-    source: Ids  # [B, S] ends with </s>
-    target_in: Ids  # [B, T] begins with <s>
-    target_out: Ids  # [B, T] the same one token later: ends with </s>
-    lines: Ids  # [B] where each pair stands in the corpus
+    source: IdArray  # [B, S] ends with </s>
+    target_in: IdArray  # [B, T] begins with <s>
+    target_out: IdArray  # [B, T] target_in one token later: ends with </s>
+    lines: IdArray  # [B] of each pair in the corpus
 
     @property
     def tokens(self) -> int:
-        """How many target tokens are to be predicted."""
+        """Number of target tokens to predict."""
         return int(np.count_nonzero(self.target_out != PAD))
 
 
 @dataclass(frozen=True)
 class TextBatch(_Rows):
-    """Texts, each token of which is to be predicted."""
+    """Texts of which every token is to be predicted."""
 
-    target_in: Ids  # [B, T] begins with <s>
-    target_out: Ids  # [B, T] the same one token later: ends with </s>
-    lines: Ids
+    target_in: IdArray  # [B, T] begins with <s>
+    target_out: IdArray  # [B, T] target_in one token later: ends with </s>
+    lines: IdArray
 
     @property
     def tokens(self) -> int:
-        """How many tokens are to be predicted."""
+        """Number of tokens to predict."""
         return int(np.count_nonzero(self.target_out != PAD))
 
 
 @dataclass(frozen=True)
 class LabelledBatch(_Rows):
-    """Texts and what they are."""
+    """Texts and the numbers of their classes."""
 
-    text: Ids  # [B, S] ends with </s>
-    labels: Ids  # [B]
-    lines: Ids
+    text: IdArray  # [B, S] ends with </s>
+    labels: IdArray  # [B]
+    lines: IdArray
 
     @property
     def tokens(self) -> int:
-        """How many answers are to be given: one a text."""
+        """Number of labels to predict: one a text."""
         return len(self.labels)
 
 
-def make_batch(source: Ids, source_lengths: Ids, target: Ids, target_lengths: Ids, lines: Ids) -> Batch:
-    """A batch from the ids of all its sentences one after another, and their lengths."""
-    return Batch(_pad(source, source_lengths), *_begun_and_ended(target, target_lengths), lines)
+def make_batch(
+    source: IdArray, source_lengths: IdArray, target: IdArray, target_lengths: IdArray, lines: IdArray
+) -> Batch:
+    """A batch of sentence pairs, from the concatenated ids of each side and their lengths."""
+    return Batch(_pad(source, source_lengths), *_shifted(target, target_lengths), lines)
 
 
-def make_text_batch(text: Ids, lengths: Ids, lines: Ids) -> TextBatch:
-    """The same of texts alone."""
-    return TextBatch(*_begun_and_ended(text, lengths), lines)
+def make_text_batch(text: IdArray, lengths: IdArray, lines: IdArray) -> TextBatch:
+    """A batch of texts, from their concatenated ids and their lengths."""
+    return TextBatch(*_shifted(text, lengths), lines)
 
 
-def make_labelled_batch(text: Ids, lengths: Ids, labels: Ids, lines: Ids) -> LabelledBatch:
-    """The same of texts with the numbers of their classes."""
+def make_labelled_batch(text: IdArray, lengths: IdArray, labels: IdArray, lines: IdArray) -> LabelledBatch:
+    """A batch of texts with the numbers of their classes."""
     return LabelledBatch(_pad(text, lengths), labels, lines)
 
 
-def _begun_and_ended(flat: Ids, lengths: Ids) -> tuple[Ids, Ids]:
-    """Rows that begin with <s>, and the same one token later: what each position is to predict."""
-    ended = _pad(flat, lengths)
-    begun = np.roll(ended, 1, axis=1)
-    begun[:, 0] = BOS
-    begun[begun == EOS] = PAD  # what stood at the end of the shorter ones
-    return begun, ended
+def _shifted(flat: IdArray, lengths: IdArray) -> tuple[IdArray, IdArray]:
+    """Rows that begin with <s>, and the same one token later: the targets of each position."""
+    target_out = _pad(flat, lengths)
+    target_in = np.roll(target_out, 1, axis=1)
+    target_in[:, 0] = BOS
+    target_in[target_in == EOS] = PAD  # the end of rows shorter than the longest
+    return target_in, target_out
 
 
-def _pad(flat: Ids, lengths: Ids) -> Ids:
-    """Rows of ids, each followed by </s> and then by padding up to the longest."""
+def _pad(flat: IdArray, lengths: IdArray) -> IdArray:
+    """Rows of ids, each followed by </s> and padded to the longest."""
     rows = np.full((len(lengths), int(lengths.max()) + 1), PAD, np.int64)
     rows[np.arange(rows.shape[1]) < lengths[:, None]] = flat
     rows[np.arange(len(lengths)), lengths] = EOS

@@ -1,4 +1,4 @@
-"""Batches of about equally long examples, by a budget of tokens. Their order is a pure function of (seed, epoch)."""
+"""Batches of examples of similar length, by a budget of tokens. Their order is a pure function of (seed, epoch)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Lengths = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """One epoch: which examples stand together, in which order."""
+    """One epoch: which examples form a batch, and the order of the batches."""
 
     examples: npt.NDArray[np.int64]  # every example once
     bounds: npt.NDArray[np.int64]  # batch b is examples[bounds[b] : bounds[b + 1]]
@@ -33,7 +33,7 @@ class BatchPlan:
         return self.examples[self.bounds[batch] : self.bounds[batch + 1]]
 
     def digest(self) -> str:
-        """A fingerprint of all of it."""
+        """A fingerprint of the plan."""
         parts = (self.examples, self.bounds, self.order)
         return sha256(b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in parts)).hexdigest()
 
@@ -42,18 +42,18 @@ def plan_batches(lengths: tuple[Lengths, ...], tokens: int, seed: int, epoch: in
     """Batches whose padded size, rows × longest length, is at most `tokens` in every column.
 
     A single example longer than that is a batch of its own. Examples are sorted by the last column, then by the others,
-    then at random, so that equal lengths meet in other company each epoch.
+    then at random, so that batches differ between epochs.
     """
     if tokens < 1:
         raise ConfigError(f"batch.tokens={tokens} must be at least 1.")
-    # Raw bits: NumPy may draw its distributions otherwise in a later version, and the order must stay.
+    # Raw bits: NumPy may change how it draws from distributions in a later version, and the order must not change.
     bits = bit_stream(seed, "batches", epoch)
-    examples = np.lexsort([bits.random_raw(len(lengths[0])), *_there_and_back(lengths)])
+    examples = np.lexsort([bits.random_raw(len(lengths[0])), *_zigzag(lengths)])
     bounds = _cut(np.stack(lengths)[:, examples].max(0), tokens)
     return BatchPlan(examples, bounds, np.argsort(bits.random_raw(len(bounds) - 1), kind="stable"))
 
 
-def _there_and_back(lengths: tuple[Lengths, ...]) -> list[Lengths]:
+def _zigzag(lengths: tuple[Lengths, ...]) -> list[Lengths]:
     """Sort keys, most important last. The others rise under even lengths of the last column and fall under odd ones.
 
     So neighbours stay alike where the last column changes: short sources next to short ones, long next to long.

@@ -1,9 +1,9 @@
-"""A corpus made ready for training: vocabulary learned, examples held out, tokens stored.
+"""A corpus prepared for training: encoder learned, validation examples held out, token ids stored.
 
     store/  tokenizer.model  train/  valid.jsonl  rejected.tsv  prepared.json
 
-It is made once. When a file or a setting that matters has changed, or anything is missing, it is made again. What a
-task reads and how it becomes tokens stands in an `ExampleKind`.
+It is made once, and again when a file or a setting that matters has changed or anything is missing or damaged. The
+`ExampleKind` of a task says what is read and how it is encoded.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _VALID, _FACTS = "valid.jsonl", "prepared.json"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything training and validation need of a corpus."""
+    """What training and validation need of a corpus."""
 
     encoder: InputEncoder
     train: TokenStore  # a column for each input, `line`, and `label` where there are labels
     valid: list[Example]
-    facts: dict[str, Any]  # fingerprint, tokenizer, rejected … : what the user is told and the card records
+    facts: dict[str, Any]  # fingerprint, classes, rejected, findings …
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -58,7 +58,7 @@ class Corpus:
 
     @property
     def classes(self) -> list[str]:
-        """Names of the labels, in the order of their numbers."""
+        """Names of the classes, in the order of their numbers."""
         return list(self.facts["classes"])
 
 
@@ -101,7 +101,9 @@ def open_corpus(directory: Path, fingerprint: str) -> Corpus:
     """The corpus with this fingerprint that another process has just made."""
     corpus = _open(directory, fingerprint)
     if corpus is None:
-        raise InputError(f"{directory}: is not there as it was just made. All processes must see the same directory.")
+        raise InputError(
+            f"{directory}: does not hold the corpus that was just prepared. All processes must see the same directory."
+        )
     return corpus
 
 

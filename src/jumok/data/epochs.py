@@ -1,4 +1,4 @@
-"""A prepared corpus as the trainer wants it: batches whose order depends on (seed, epoch) alone."""
+"""A prepared corpus as batches, epoch by epoch. Their order depends on (seed, epoch) alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from jumok.data.batch import (
     Batch,
-    Ids,
+    IdArray,
     LabelledBatch,
     TextBatch,
     load_batches,
@@ -25,7 +25,7 @@ from jumok.seeds import derive_seed
 
 
 class CorpusEpochs(ABC):
-    """What all have in common. A task says which columns of the store hold its texts, and what a batch of them is."""
+    """Batches of a corpus. A subclass names the columns of the store that are sequences, and makes a batch of them."""
 
     columns: ClassVar[Sequence[str]]
 
@@ -34,23 +34,23 @@ class CorpusEpochs(ABC):
         self._plans: dict[int, BatchPlan] = {}
 
     @abstractmethod
-    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> Any:
-        """A batch of these examples; `texts` has the ids of all, one after another, and their lengths, by column."""
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> Any:
+        """A batch of these examples. `texts` has for each column their concatenated ids and their lengths."""
 
     def size(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+        """Number of batches of an epoch."""
         return len(self._plan(epoch))
 
     def digest(self, epoch: int) -> str:
         """A fingerprint of the data and its order."""
         return f"{self.corpus.facts['fingerprint']}:{self._plan(epoch).digest()}"
 
-    def batches(self, epoch: int, places: Sequence[int]) -> Iterator[Any]:
-        """The batches of that epoch at these places, made in the background."""
-        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), places)
+    def batches(self, epoch: int, numbers: Sequence[int]) -> Iterator[Any]:
+        """The batches of an epoch with these numbers, made in a background thread."""
+        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), numbers)
 
     def largest(self) -> Any:
-        """The batch with the most cells: of those with the most padded tokens, any."""
+        """The batch with the most padded tokens."""
         plan = self._plan(0)
         lengths = np.maximum.reduce([self.corpus.train.lengths(column) for column in self.columns])
         cells = [int(lengths[plan[number]].max() + 1) * len(plan[number]) for number in range(len(plan))]
@@ -67,47 +67,47 @@ class CorpusEpochs(ABC):
             return self._plain(indices)
         seed = derive_seed(self.seed, "subwords", epoch, number)
         return self._make(
-            [self._sampled(column, indices, seed + place) for place, column in enumerate(self.columns)], indices
+            [self._sampled(column, indices, seed + number) for number, column in enumerate(self.columns)], indices
         )
 
     def _plain(self, indices: Indices) -> Any:
         return self._make([self.corpus.train.gather(column, indices) for column in self.columns], indices)
 
-    def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[Ids, Ids]:
-        """The texts cut into other subwords than last time."""
+    def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[IdArray, IdArray]:
+        """Concatenated ids and lengths of the texts, split into subwords at random (subword regularization)."""
         ids = [self.corpus.train.example(column, int(index)) for index in indices]
         texts = self.corpus.tokenizer.decode(ids)
         sampled = self.corpus.tokenizer.encode_sampled(texts, self.sampling, seed)
         lengths = np.array([len(row) for row in sampled])
         return np.array([number for row in sampled for number in row], np.int64), lengths
 
-    def _column(self, name: str, indices: Indices) -> Ids:
-        """A column that has one number an example."""
+    def _column(self, name: str, indices: Indices) -> IdArray:
+        """The values of a column that has one number an example."""
         return self.corpus.train.gather(name, indices)[0]
 
 
 class TranslationEpochs(CorpusEpochs):
-    """Pairs of sentences."""
+    """Batches of sentence pairs."""
 
     columns = ("source", "target")
 
-    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> Batch:
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> Batch:
         return make_batch(*texts[0], *texts[1], self._column("line", indices))
 
 
 class TextEpochs(CorpusEpochs):
-    """Texts to be continued."""
+    """Batches of texts for a language model."""
 
     columns = ("text",)
 
-    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> TextBatch:
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> TextBatch:
         return make_text_batch(*texts[0], self._column("line", indices))
 
 
 class LabelledEpochs(CorpusEpochs):
-    """Texts to be told apart."""
+    """Batches of texts with labels."""
 
     columns = ("text",)
 
-    def _make(self, texts: Sequence[tuple[Ids, Ids]], indices: Indices) -> LabelledBatch:
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> LabelledBatch:
         return make_labelled_batch(*texts[0], self._column("label", indices), self._column("line", indices))

@@ -1,8 +1,8 @@
-"""Token ids on disk, memory-mapped: built once, read at random, larger than memory if need be.
+"""Token ids on disk, memory-mapped: built once, read in any order, possibly larger than memory.
 
     train/  source.ids  source.lengths  target.ids  target.lengths …  store.json
 
-A store exists whole or not at all: it is written beside its place and renamed into it.
+A store exists completely or not at all: it is written under another name and renamed.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _EXAMPLES_AT_A_TIME = 10_000
 
 @dataclass(frozen=True)
 class _Column:
-    ids: npt.NDArray[Any]  # all examples one after another
+    ids: npt.NDArray[Any]  # of all examples, concatenated
     lengths: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
 
 
 class TokenStore:
-    """Examples, each a sequence of ids in every column."""
+    """Examples, each with a sequence of ids in every column."""
 
     def __init__(self, columns: dict[str, _Column]) -> None:
         self._columns = columns
@@ -59,7 +59,7 @@ class TokenStore:
         return len(next(iter(self._columns.values())).lengths)
 
     def lengths(self, column: str) -> npt.NDArray[np.int64]:
-        """How many ids each example has in that column."""
+        """Number of ids of each example in a column."""
         return self._columns[column].lengths
 
     def example(self, column: str, index: int) -> list[int]:
@@ -69,7 +69,7 @@ class TokenStore:
         return [int(number) for number in data.ids[start : start + int(data.lengths[index])]]
 
     def gather(self, column: str, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The ids of several examples, one after another, and their lengths."""
+        """The concatenated ids of several examples, and their lengths."""
         data = self._columns[column]
         lengths = data.lengths[indices]
         first = np.repeat(data.offsets[indices] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
@@ -90,7 +90,7 @@ class TokenStore:
         columns: Sequence[str],
         fingerprint: str,
     ) -> TokenStore:
-        """Writes a store, in bounded memory."""
+        """Write a store, in bounded memory."""
         make_directory_durably(REAL_FILES, directory.parent)
         building = directory.parent / f".tmp-{directory.name}-{token_hex(8)}"
         clean_leftovers(REAL_FILES, directory.parent)
@@ -116,7 +116,7 @@ class TokenStore:
 
     @classmethod
     def open(cls, directory: Path, fingerprint: str) -> TokenStore | None:
-        """The store at that place, or None if there is none, it is of other data, or it is damaged: then build it."""
+        """The store in a directory; None if it is missing, damaged or of other data."""
         try:
             index = parse_json_object(read_bounded(directory / INDEX, MAX_JSON_BYTES), directory / INDEX)
             if index["fingerprint"] != fingerprint:
@@ -130,7 +130,7 @@ class TokenStore:
 
 
 class _SummedFile:
-    """A file of numbers whose SHA-256 is known as soon as it is written, without reading it again."""
+    """A file of numbers whose SHA-256 is computed while it is written."""
 
     def __init__(self, file: FileIO) -> None:
         self._file, self._digest = file, sha256()
@@ -148,7 +148,7 @@ class _SummedFile:
 def _write_columns(
     directory: Path, examples: Iterable[Sequence[Sequence[int]]], columns: Sequence[str]
 ) -> tuple[int, dict[str, FileRecord]]:
-    """How many examples there were, and what was written to each file."""
+    """Write the files of all columns; returns the number of examples and a record of each file."""
     count = 0
     waiting = iter(examples)
     with ExitStack() as stack:
@@ -172,9 +172,9 @@ def _files_of(column: str) -> tuple[str, str]:
 
 
 def _verify_column(directory: Path, column: str, files: dict[str, dict[str, Any]]) -> None:
-    """Raises if a file is not what was written: other ids would be learned from as if they were the corpus.
+    """Raise if a file is not what was written: a model would be trained on wrong ids.
 
-    That reads everything once when a training starts, about a second for each gigabyte.
+    This reads every file when a training starts, about a second for each gigabyte.
     """
     for name in _files_of(column):
         open_verified(directory / name, FileRecord(**files[name])).close()

@@ -48,7 +48,7 @@ def test_a_header_of_which_one_name_is_known_is_no_class_beside_a_rare_one(tmp_p
     (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     found, rejections = read(tmp_path / "a.tsv")
     assert found == rows
-    assert rejections.render() == f"1 × a header, by the look of it: {tmp_path}/a.tsv:1"
+    assert rejections.render() == f"1 × looks like a header: {tmp_path}/a.tsv:1"
 
 
 def test_a_known_name_points_at_its_column(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_label_that_cannot_be_one_is_called_what_it_is(tmp_path: Path) -> None
     found, rejections = read(tmp_path / "a.jsonl")
     assert found == [("fine", "x")]
     assert rejections.counts == {
-        "a label that is neither words nor a whole number": 2,
+        "a label that is neither text nor an integer": 2,
         "no label": 2,
         "label: NUL character": 1,
         "label: not valid UTF-8": 1,
@@ -131,7 +131,7 @@ def test_a_directory_for_each_class(tmp_path: Path) -> None:
         (tmp_path / "data" / label / f"{number}.txt").write_text(text, encoding="utf-8")
     assert sorted(read(tmp_path / "data")[0]) == sorted(ROWS)
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(InputError, match="has no directories in it"):
+    with pytest.raises(InputError, match="contains no directories"):
         read(tmp_path / "nothing")
 
 
@@ -255,5 +255,5 @@ def test_long_text_is_cut_and_nothing_is_lost(tmp_path: Path) -> None:
 
 def test_a_text_file_without_text_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n \n", encoding="utf-8")
-    with pytest.raises(InputError, match="there is no text in it"):
+    with pytest.raises(InputError, match="contains no text"):
         passages(tmp_path / "a.txt")

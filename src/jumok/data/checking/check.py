@@ -30,8 +30,8 @@ __all__ = ["Excerpt", "Finding", "PairCheck", "Report", "SideTotals", "check_pai
 _FATAL = ("unequal-length", "labels")  # training on such a corpus is useless
 _REJECTED = ("malformed", "empty-side", "too-long")  # counted among the rejections of a training already
 
-_RATIO_OFF = math.log(3.0)  # three times longer or shorter than is usual in this corpus,
-_RATIO_SPREADS = 6.0  # and far outside of what its pairs vary
+_RATIO_OFF = math.log(3.0)  # three times longer or shorter than the median of this corpus,
+_RATIO_SPREADS = 6.0  # and by so many standard deviations
 _LABELS_AT_MOST = 50
 _LABEL_CHARACTERS = 20
 _PAIRS_TO_JUDGE = 20  # statistics of fewer say nothing
@@ -141,7 +141,7 @@ def _totals(side: SideSurvey, lines: int) -> SideTotals:
 
 
 class _Finder:
-    """Draws the conclusions from a survey."""
+    """Derives the findings from a survey."""
 
     def __init__(
         self, paths: Sequence[str | Path], survey: Survey, excerpts: Callable[[set[int]], dict[int, str]]
@@ -235,7 +235,7 @@ class _Finder:
             yield Finding("validation-sources-in-training", sources, examples, sources / total)
 
     def _label_values(self) -> int:
-        """How many labels a side has that seems to consist of labels, else 0."""
+        """Number of different labels, if one side seems to consist of labels; else 0."""
         survey = self._survey
         for side, other in ((survey.source, survey.target), (survey.target, survey.source)):
             values = len(side.distinct)
@@ -251,7 +251,7 @@ class _Finder:
         return many and self._survey.identical >= _SAME_FILE_SHARE * self._survey.usable
 
     def _names_are_swapped(self) -> bool:
-        """`a.en` is in the script of Korean and `a.ko` in that of English."""
+        """Whether file names and scripts contradict each other: `a.en` is in Korean script and `a.ko` in Latin."""
         if len(self._paths) != 2:
             return False
         named = [script_of_language(without_compression(path).suffix.lstrip(".").lower()) for path in self._paths]

@@ -1,4 +1,4 @@
-"""What a corpus check reports: findings that name places and say what to do, and the size of both sides."""
+"""The report of a corpus check: findings, each with places and advice, and the sizes of both sides."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jumok.data.checking.survey import Excerpt
 
 __all__ = ["KINDS", "Excerpt", "Finding", "Report", "SideTotals"]
 
-# For each kind, the gravest first: what was found, {n} times, and what to do about it.
+# For each kind of finding, the most serious first: what was found, {n} times, and what to do about it.
 KINDS = {
     "unequal-length": (
-        "lines more on one side than on the other: {n}",
-        "Look around the line named here: it seems to be the first without a partner.",
+        "surplus lines on one side: {n}",
+        "Look around this line: it seems to be the first without a partner.",
     ),
     "same-file": ("pairs with the same text on both sides: {n}", "Give the translation as the second file."),
     "swapped": ("source and target seem to be swapped", "Exchange the order of the files."),
@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def what(self) -> str:
-        """The finding in words."""
+        """The finding as a phrase."""
         return KINDS[self.kind][0].format(n=f"{self.count:,}")
 
     @property
@@ -87,7 +87,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SideTotals:
-    """The size of one side, over the lines that are text."""
+    """The size of one side; lines that are not text do not count."""
 
     name: str
     lines: int
@@ -114,7 +114,7 @@ class Report:
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The report as plain values."""
         findings = [{**asdict(finding), "what": finding.what, "advice": finding.advice} for finding in self.findings]
         return {**asdict(self), "clean": self.clean, "findings": findings}
 

@@ -1,4 +1,4 @@
-"""Signs that a text is not what it should be: its script, damage to its encoding, a shift between two files."""
+"""Symptoms of a bad corpus: wrong scripts, damaged encodings, a shift between two files."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ _LANGUAGES_OF_SCRIPT = {
 }
 _SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES_OF_SCRIPT.items() for code in codes.split()}
 _MAJORITY = 0.8
-_LETTERS_TO_JUDGE = 6  # a name or an abbreviation says little about the language of a line
+_LETTERS_TO_JUDGE = 6  # fewer letters, as of a name or an abbreviation, say little about a language
 
-# What UTF-8 looks like when it was read as Latin-1 or Windows-1252 and saved again: lead bytes became letters, the
-# bytes after them symbols. Leads that also end words before a quotation mark ("CAFÉ»") count only in a row.
+# UTF-8 that was decoded as Latin-1 or Windows-1252 and encoded again: lead bytes became letters, the bytes after
+# them symbols. Leads that also end words before a quotation mark ("CAFÉ»") count only in a row.
 _TAIL = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
 _GARBLED = re.compile(f"[ÂÃ]{_TAIL}|â[€\x80]|(?:[ÄÅÎÏÐÑØÙ]{_TAIL}){{2}}|(?:[ã-í]{_TAIL}{_TAIL}){{2}}")
 _NEVER_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffd]")
 
 
 def is_garbled(text: str) -> bool:
-    """Whether the text shows replacement or control characters, or UTF-8 that was decoded as something else."""
+    """Whether the text has replacement or control characters, or UTF-8 that was decoded as something else."""
     if text.isascii() and text.isprintable():
         return False
     return bool(_NEVER_TEXT.search(text) or _GARBLED.search(text))
 
 
 def majority_script(texts: Iterable[str]) -> str | None:
-    """The script in which at least four of five texts are mostly written, if there is one."""
+    """The script in which at least 80 % of the texts are mostly written, if there is one."""
     votes = Counter(script for text in texts if (script := _script_of(text)))
     if not votes:
         return None
@@ -81,7 +81,7 @@ def majority_script(texts: Iterable[str]) -> str | None:
 
 
 def lacks_script(text: str, script: str | None) -> bool:
-    """Whether the text has words, but not a single letter of the script."""
+    """Whether the text has letters, but none of the script."""
     if script is None or _SCRIPTS[script].search(text):
         return False
     return sum(map(str.isalpha, text)) >= _LETTERS_TO_JUDGE
@@ -101,7 +101,7 @@ def _script_of(text: str) -> str | None:
 
 
 def letter_profile(texts: Iterable[str]) -> Counter[str]:
-    """How often each pair of neighbouring characters occurs: enough to tell two languages apart."""
+    """Counts of character bigrams: enough to tell two languages apart."""
     return Counter(text[i : i + 2] for text in texts for i in range(len(text) - 1))
 
 
@@ -112,23 +112,23 @@ def similarity(one: Counter[str], other: Counter[str]) -> float:
 
 
 def length_misfit(source_lengths: npt.ArrayLike, target_lengths: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """By how much the log of each pair's length ratio is off the usual one; a few characters count little."""
+    """How far the log of each pair's length ratio is from the median; a few characters count little."""
     ratios = np.log(np.asarray(target_lengths) + 10.0) - np.log(np.asarray(source_lengths) + 10.0)
     misfit: npt.NDArray[np.float64] = ratios - (np.median(ratios) if ratios.size else 0.0)
     return misfit
 
 
 _SHIFTS_TRIED = 20
-_COST_OF_A_SHIFT = 10.0  # in nats: so much better must the lines fit after a shift, or it is taken for chance
+_COST_OF_A_SHIFT = 10.0  # in nats: lines must fit better by this much after a shift, or it is taken for chance
 _WORST_FIT = 8.0
 
 
 def first_unpartnered(longer: npt.ArrayLike, shorter: npt.ArrayLike, surplus: int) -> int:
-    """Where the longer of two files most likely has its first line without a partner, by the lengths of lines alone.
+    """The index of the line of the longer of two files that is probably the first without a partner, by lengths alone.
 
     Both arrays hold the first n lines, n being the length of the shorter file. Returns an index below n, or n when
-    everything fits until the shorter file ends. The cheapest way through is sought, in which line i of the shorter file
-    belongs to line i + d of the longer, d grows from 0 to at most `surplus`, and each growth costs something.
+    everything fits until the shorter file ends. Dynamic programming finds the cheapest alignment in which line i of the
+    shorter file belongs to line i + d of the longer, d grows from 0 to at most `surplus`, and each growth has a cost.
     """
     one, other = np.log(np.asarray(longer) + 5.0), np.log(np.asarray(shorter) + 5.0)
     n = len(other)
@@ -141,7 +141,7 @@ def first_unpartnered(longer: npt.ArrayLike, shorter: npt.ArrayLike, surplus: in
         return np.minimum(((one[shift:] - other[: n - shift] - middle) / spread) ** 2 / 2, _WORST_FIT)
 
     def summed(shift: int) -> npt.NDArray[np.float64]:
-        # Partners beyond line n were not seen: there, a shift is neither better nor worse than none.
+        # Lines beyond n were not seen: there, a shift is neither better nor worse than none.
         return np.concatenate(([0.0], np.cumsum(np.concatenate((misfit(shift), unshifted[n - shift :])))))
 
     unshifted = misfit(0)

@@ -1,1 +1,1 @@
-"""From files to records: lines, formats, languages, and one reader for each kind of example."""
+"""From files to examples: lines, formats, languages, and one reader for each kind of example."""

@@ -42,7 +42,7 @@ _ROLE_NAMES = (("src", "tgt"), ("src", "trg"), ("source", "target"))
 
 
 def read_single_file(path: str | Path, languages: Languages | None, rejections: Rejections) -> Iterator[Record]:
-    """The records of a file that holds both sides. The format follows from the name; without one we know, it is TSV."""
+    """The records of a file that holds both sides. Its name says the format; if it is none we know, it is TSV."""
     suffix = without_compression(path).suffix.lower()
     if suffix in (".jsonl", ".ndjson", ".json"):
         return _jsonl_records(path, languages)
@@ -52,7 +52,7 @@ def read_single_file(path: str | Path, languages: Languages | None, rejections: 
 
 
 def table_rows(path: str | Path) -> Iterator[Row]:
-    """The numbered rows of a CSV file, or of a TSV file: whatever is not named .csv."""
+    """The numbered rows of a table: CSV if it is named .csv, else TSV."""
     return _csv_rows(path) if without_compression(path).suffix.lower() == ".csv" else _tsv_rows(path)
 
 
@@ -134,7 +134,7 @@ def filled(row: Sequence[str | bytes]) -> int:
 
 
 def lenient(cell: bytes | str) -> str:
-    """A cell as text, however damaged: to look at, not to keep."""
+    """A cell as text, with U+FFFD for bytes that are not UTF-8: for comparisons, not to be kept."""
     return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
 
 
@@ -144,7 +144,7 @@ def _tsv_rows(path: str | Path) -> Iterator[Row]:
 
 
 def _csv_rows(path: str | Path) -> Iterator[Row]:
-    # The limit belongs to the whole process, hence it is only ever raised; _CsvLines stops before it is reached.
+    # The limit is that of the process, so that it is only ever raised; _CsvLines stops before it is reached.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES + 1))
     lines = _CsvLines(path)
     rows = csv.reader(lines)
@@ -160,7 +160,7 @@ def _csv_rows(path: str | Path) -> Iterator[Row]:
 
 
 class _CsvLines(Iterator[str]):
-    """Feeds the csv module and knows what it does not tell: where a record began, and that it has no end."""
+    """Lines for the csv module, which does not say where a record begins, or that a quoted field has no end."""
 
     def __init__(self, path: str | Path) -> None:
         self._lines = byte_lines(path)
@@ -184,7 +184,7 @@ class _CsvLines(Iterator[str]):
             )
         self._number += 1
         if isinstance(line, TooLong):
-            # The text is gone, but whether quotes are open after it decides how the next lines are read.
+            # The text is dropped, but whether quotes are open after it decides how the next lines are read.
             self.damage = line
             return '"\n' if line.quotes % 2 else "\n"
         self._bytes += len(line) + 1

@@ -1,8 +1,8 @@
-"""Texts with labels: TSV, CSV, JSONL, or a directory for each class with a text a file.
+"""Texts with labels: TSV, CSV, JSONL, or a directory for each class with one text a file.
 
-Which column holds the label is seen from the header, or else from the columns themselves: there are few
-different labels. A line with more or fewer columns than the others is left out: a tab or a comma in a text, or a line
-end, has moved its cells, and what is left of the text would be learned as if it were whole.
+The header says which column holds the label; without one, it is the column with few different values. A line with more
+or fewer columns than the others is left out: a tab, a comma or a line end inside a text has moved its cells, and the
+rest of the text would be taken for the text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from jumok.errors import InputError
 LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "comment", "x")
 NO_LABEL = Damage("no label")
-HEADER = Damage("a header, by the look of it")
+HEADER = Damage("looks like a header")
 MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
 TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
 
@@ -54,9 +54,9 @@ Labelled = tuple[str, int, Side, Side]
 def read_labelled(
     paths: Sequence[str | Path], rejections: Rejections, known: Collection[str] = ()
 ) -> Iterator[Example]:
-    """The usable texts with their labels, in their order. What is not usable is counted by reason, with file:line.
+    """The usable texts with their labels, in their order. Unusable ones are added to the rejections.
 
-    `known` labels, where there are some, help to find the column of the labels.
+    Labels that are `known`, if there are any, help to find the column of the labels.
     """
     found = False
     for name, number, label_side, text_side in chain.from_iterable(_records(path, known) for path in paths):
@@ -84,7 +84,7 @@ def _label_of(side: Side) -> str | Damage:
 
 
 def _in_one_line(label: str) -> str:
-    """White space as single spaces: the name of a class stands in lines and columns of what is written."""
+    """With single spaces: names of classes are written in lines and columns."""
     return " ".join(label.split())
 
 
@@ -98,10 +98,10 @@ def _records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
 
 
 def _directory_records(path: Path) -> Iterator[Labelled]:
-    """A directory for each class, a text in each file."""
+    """Records of a directory with one directory a class and one text a file."""
     classes = sorted(entry for entry in path.iterdir() if entry.is_dir())
     if not classes:
-        raise InputError(f"{path}: has no directories in it. Give it one for each class, with a text in each file.")
+        raise InputError(f"{path}: contains no directories. Give it one for each class, with one text in each file.")
     for directory in classes:
         for file in sorted(entry for entry in directory.rglob("*") if entry.is_file()):
             yield str(file), 1, directory.name, _whole_text(file)
@@ -134,12 +134,12 @@ def _field(value: dict[str, Any], what: str, names: Sequence[str]) -> Side:
             return str(content).lower()
         if isinstance(content, (str, int)):
             return str(content)
-    return Damage(f"a {what} that is neither words nor a whole number" if found else f"no {what}")
+    return Damage(f"a {what} that is neither text nor an integer" if found else f"no {what}")
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the cells of a table are."""
+    """Where a table has label and text, and how many columns its rows have."""
 
     label: int
     text: int
@@ -147,7 +147,7 @@ class _Layout:
     named: int = 0  # how many of the two columns the first row names
 
     def fits(self, row: Sequence[bytes] | Sequence[str]) -> bool:
-        """Whether a row has all columns and no others, but for empty ones at its end, as spreadsheets add them."""
+        """Whether a row has this number of columns; blank ones at its end, as spreadsheets add them, do not count."""
         return len(row) >= self.width and not any(cell.strip() for cell in row[self.width :])
 
     def cells(self, row: Row) -> tuple[Side, Side]:
@@ -169,7 +169,7 @@ def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelle
     first = list(islice(rows, LOOKED_AT))
     whole = [[_in_one_line(lenient(cell)) for cell in row] for _, row in first if not isinstance(row, Damage)]
     layout = _layout(whole, name, known)
-    held_back = None  # a row that may be a header, until its label comes again: then it is none
+    held_back = None  # the first row, if it may be a header: until its label comes again, which a header's does not
     if whole and (layout.named == 2 or _may_be_header(whole, layout, known)):
         header = first.pop(next(place for place, (_, row) in enumerate(first) if not isinstance(row, Damage)))
         held_back = None if layout.named == 2 else header
@@ -184,7 +184,7 @@ def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelle
 
 
 def _may_be_header(rows: Sequence[Sequence[str]], layout: _Layout, known: Collection[str]) -> bool:
-    """Whether the first row's label is nobody else's, and it names a column or all the other labels come again."""
+    """Whether no other row has the first row's label, and it names a column or all other labels occur repeatedly."""
     labels = [row[layout.label] for row in rows if layout.fits(row)]
     if not layout.fits(rows[0]) or not labels[0] or labels[0] in known:
         return False
@@ -202,7 +202,7 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
         return _Layout(labels[0], texts[0], filled(header), named=2)
     width = _usual_width(rows, name)
     cells = [row for row in rows if len(row) == width]
-    # A name alone may be a label or a text itself; then it comes again.
+    # A single name may be a label or a text itself; then it occurs again.
     labels, texts = (
         [
             column
@@ -214,20 +214,21 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
     label = _label_column(cells, labels or [column for column in range(width) if column not in texts], known)
     others = [column for column in range(width) if column != label]
     text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
-    # Columns at the end that have no name and are empty in most lines are none: the rest of a text would stand there.
+    # Nameless columns at the end that are empty in most lines do not count: they hold the rest of a text with a tab.
     width = max(label + 1, text + 1, filled(rows[0][:width]), median_high(map(filled, cells)))
     return _Layout(label, text, width, len(labels) + len(texts))
 
 
 def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: Collection[str]) -> int:
-    """Of these columns the one with the most known labels, or else with the fewest kinds of cells.
+    """Of these columns the one with the most known labels, or else with the fewest different values.
 
-    A column that says the same in every row, such as where the texts are from, tells nothing apart. It holds the
-    labels only if no other can: one whose cells come twice each, on average, beside a column that can be the text.
+    A column with one value, such as the origin of the texts, holds the labels only if no other column can: one whose
+    values occur twice each on average, beside a column that can be the text.
     """
     filled = [[row[column] for row in rows if row[column]] for column in range(len(rows[0]))]
     kinds = [len(set(cells)) for cells in filled]
-    varied = [column for column in range(len(filled)) if len({row[column] for row in rows[1:]} - {""}) > 1]  # no header
+    below = rows[1:]  # the first row may be a header
+    varied = [column for column in range(len(filled)) if len({row[column] for row in below} - {""}) > 1]
 
     def rank(column: int) -> tuple[int, bool, int, int]:
         tells_apart = len(varied) > 1 and column in varied and 2 * kinds[column] <= len(filled[column])
@@ -238,14 +239,14 @@ def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: 
 
 
 def _usual_width(rows: Sequence[Sequence[str]], name: str) -> int:
-    """How many columns more than half of the lines have, of those that are not empty."""
+    """The number of columns that more than half of the lines have; empty lines do not count."""
     widths = Counter(len(row) for row in rows if any(row))
     [(width, lines)] = widths.most_common(1) or [(1, 0)]
     if width > 1 and lines * 2 <= widths.total():
         raise InputError(
-            f"{name}: its lines have {', '.join(map(str, sorted(widths)))} columns, and no number is that of most. "
-            "Write no tabs in the texts (in a .csv file, put texts with commas in quotes), or name the columns in a "
-            "first line: label, text and any others."
+            f"{name}: its lines have {', '.join(map(str, sorted(widths)))} columns, and none of these numbers is that "
+            "of most lines. Write no tabs in the texts (in a .csv file, put texts with commas in quotes), or name the "
+            "columns in a first line: label, text and any others."
         )
     if width < 2:
         raise InputError(

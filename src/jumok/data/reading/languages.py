@@ -23,20 +23,20 @@ _CODE_WITH_REGION = re.compile(r"([a-z]{2,3})[-_]\w{2,8}", re.IGNORECASE)
 
 
 def is_language_code(name: str) -> bool:
-    """`en`, `EN`, `eng`, `en-US`, `kor_Hang`; but not `No` or `It`, which are more likely a first sentence."""
+    """Whether it is a code such as `en`, `EN`, `eng`, `en-US` or `kor_Hang`; `No` or `It` are probably sentences."""
     region = _CODE_WITH_REGION.fullmatch(name)
     code = region[1] if region else name
     return (code.islower() or code.isupper()) and code.lower() in _CODES
 
 
 def same_language(found: str, wanted: str) -> bool:
-    """`en` is found in `en`, `EN-us` and `en_GB`; `en-US` only in itself."""
+    """Whether a language is the wanted one: `en` matches `en`, `EN-us` and `en_GB`; `en-US` only itself."""
     found, wanted = found.lower().replace("_", "-"), wanted.lower().replace("_", "-")
     return found == wanted or found.startswith(wanted + "-")
 
 
 def only_two(found: list[str], where: str) -> Languages:
-    """The languages of the first record hold for all: a later record may name them in another order."""
+    """The two languages of the first record, for all records: later ones may name them in another order."""
     if len(found) != 2:
         raise InputError(
             f'{where}: {len(found)} languages ({", ".join(found)}); say which two are meant: `languages=("en", "ko")`.'

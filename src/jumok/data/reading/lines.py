@@ -1,4 +1,4 @@
-"""Files, plain or compressed, → lines of bytes. Memory stays bounded whatever the file holds.
+"""Files, plain or compressed, → lines of bytes, in bounded memory whatever the file contains.
 
 Only the byte `\\n` ends a line: U+2028, U+0085, form feeds and the like stay inside. One `\\r` before it and a
 byte-order mark at the start of the file are removed; nothing else is changed.
@@ -27,7 +27,7 @@ MAX_LINE_BYTES = 1_000_000
 _CHUNK_BYTES = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 
-# Files that are given by mistake often enough to be called by their name.
+# Kinds of files that are often given by mistake.
 _SIGNATURES = {
     b"\x89PNG": "is a PNG image, not text.",
     b"\xff\xd8\xff": "is a JPEG image, not text.",
@@ -47,14 +47,14 @@ _UNREADABLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Stands where a text should be, and says why there is none."""
+    """Takes the place of a text that cannot be used, and says why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TooLong(Damage):
-    """A line over the limit. Its quotes are counted, for a CSV field may open or close in it."""
+    """A line over the limit. Its quotes are counted, because a CSV field may open or close in it."""
 
     reason: str = f"line longer than {MAX_LINE_BYTES:,} bytes"
     quotes: int = 0
@@ -66,11 +66,11 @@ HAS_NUL = Damage("NUL character")
 NO_TEXTS = Damage("no text for both sides")
 
 Side: TypeAlias = bytes | str | Damage
-Record: TypeAlias = tuple[int, Side, Side]  # the line where it begins, source, target
+Record: TypeAlias = tuple[int, Side, Side]  # number of its first line, source, target
 
 
 def display_name(path: str | Path) -> str:
-    """What messages call the file."""
+    """The name of a file in messages."""
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
@@ -81,7 +81,7 @@ def without_compression(path: str | Path) -> Path:
 
 
 def byte_lines(path: str | Path) -> Iterator[bytes | TooLong]:
-    """The lines of a file, without their ends; a line over the limit is passed over and stands as `TooLong`."""
+    """The lines of a file, without line ends. A line over the limit is replaced by `TooLong`."""
     lines = _split(path)
     first = next(lines, None)
     if first is not None:
@@ -90,7 +90,7 @@ def byte_lines(path: str | Path) -> Iterator[bytes | TooLong]:
 
 
 def byte_chunks(path: str | Path) -> Iterator[bytes]:
-    """The decompressed bytes of a file, at most 256 kB at a time. What keeps it from being read is an InputError."""
+    """The decompressed bytes of a file, at most 256 kB at a time. InputError if it cannot be read."""
     name = display_name(path)
     try:
         yield from _decompressed(path)
@@ -107,7 +107,7 @@ def byte_chunks(path: str | Path) -> Iterator[bytes]:
 
 
 def text_of(side: Side) -> str | Damage:
-    """The text of a line or a field, or what is wrong with it."""
+    """The text of a line or a field, or the reason why it cannot be used."""
     if isinstance(side, Damage):
         return side
     try:
@@ -115,7 +115,7 @@ def text_of(side: Side) -> str | Damage:
             text = side.decode()
         else:
             text = side
-            text.encode()  # JSON and CSV can carry lone surrogates, which are no text
+            text.encode()  # JSON and CSV can contain lone surrogates, which are not text
     except UnicodeError:
         return NOT_UNICODE
     if "\0" in text:
@@ -125,7 +125,7 @@ def text_of(side: Side) -> str | Damage:
 
 def _split(path: str | Path) -> Iterator[bytes | TooLong]:
     pending = b""  # a line that has not ended yet
-    skipped: TooLong | None = None  # what is known of it once it is over the limit
+    skipped: TooLong | None = None  # takes its place once it is over the limit
     for position, chunk in enumerate(byte_chunks(path)):
         if position == 0:
             _refuse_binary(display_name(path), chunk)
@@ -168,9 +168,9 @@ def _refuse_binary(name: str, head: bytes) -> None:
 
 def _decompressed(path: str | Path) -> Iterator[bytes]:
     if str(path) == STANDARD_INPUT:
-        # read1 hands over what is there: a pipe's lines are seen as they are written.
-        waiting = cast(BufferedReader, sys.stdin.buffer)
-        yield from iter(lambda: waiting.read1(_CHUNK_BYTES), b"")
+        # read1 returns what is available, so that the lines of a pipe are read as they are written.
+        pipe = cast(BufferedReader, sys.stdin.buffer)
+        yield from iter(lambda: pipe.read1(_CHUNK_BYTES), b"")
         return
     suffix = Path(path).suffix.lower()
     with open(path, "rb") as file:
@@ -187,15 +187,15 @@ def _decompressed(path: str | Path) -> Iterator[bytes]:
 
 
 def _zstd_chunks(file: BinaryIO) -> Iterator[bytes]:
-    """zstandard's own reader ends without a word where a file is cut off, and after the first of several frames."""
+    """Decompress all frames. zstandard's own reader ends silently after the first frame, and in a truncated file."""
     frame: zstandard.ZstdDecompressionObj | None = None
-    while piece := file.read(256):  # small, since each byte can unfold to 32 kB
-        while piece:
+    while data := file.read(256):  # small, since each byte can expand to 32 kB
+        while data:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            text = frame.decompress(piece)
+            text = frame.decompress(data)
             for start in range(0, len(text), _CHUNK_BYTES):
                 yield text[start : start + _CHUNK_BYTES]
-            piece = frame.unused_data
+            data = frame.unused_data
             if frame.eof:
                 frame = None
     if frame is not None:

@@ -1,4 +1,4 @@
-"""Files → pairs of sentences. What cannot be used is counted by reason and named by file:line; pairs never shift."""
+"""Files → sentence pairs. Pairs that cannot be used are counted by reason, with file:line; pairs never shift."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read_pairs(
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """Every line of a text file, also the empty ones. A line that is not text is an InputError: none is dropped."""
+    """Every line of a text file, including empty ones. A line that is not text is an InputError: none is dropped."""
     for number, line in enumerate(byte_lines(path), 1):
         text = text_of(line)
         if text is EMPTY and isinstance(line, bytes):

@@ -1,7 +1,7 @@
-"""Plain text in passages: what a language model learns from.
+"""Plain text in passages: the examples of a language model.
 
-A blank line ends a passage. Where there are none, one ends at a line's end when it is long enough: memory stays
-bounded, and a passage is about as long as what a small model can look back on.
+A blank line ends a passage. So does the end of a line when the passage is long enough: memory stays bounded, and a
+passage is about as long as the context of a small model.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ LONG_ENOUGH = 1_000  # characters
 
 
 def read_passages(paths: Sequence[str | Path], rejections: Rejections) -> Iterator[Example]:
-    """The passages of some text files, one file after another. A line that is not text is counted, with file:line."""
+    """The passages of text files, one file after another. Lines that are not text are added to the rejections."""
     found = False
     for path in paths:
         for example in _passages(path, rejections):
             found = True
             yield example
     if not found:
-        raise InputError(f"{', '.join(map(display_name, paths))}: there is no text in it.\n{rejections.render()}")
+        raise InputError(f"{', '.join(map(display_name, paths))}: contains no text.\n{rejections.render()}")
 
 
 def _passages(path: str | Path, rejections: Rejections) -> Iterator[Example]:
@@ -48,7 +48,7 @@ def _passages(path: str | Path, rejections: Rejections) -> Iterator[Example]:
 
 
 def _cut(text: str, where: str) -> Iterator[Example]:
-    """A passage that is one very long line becomes several, cut at spaces where there are some."""
+    """Split a passage that is one very long line into several, at spaces if it has any."""
     while len(text) > 2 * LONG_ENOUGH:
         cut = text.rfind(" ", 1, LONG_ENOUGH)
         cut = cut if cut > 0 else LONG_ENOUGH

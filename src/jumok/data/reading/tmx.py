@@ -1,4 +1,4 @@
-"""TMX, the exchange format of translation memories → records. Read as a stream; no entities, no DTD, bounded memory."""
+"""TMX, the exchange format of translation memories → records. A stream in bounded memory; no entities, no DTD."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from jumok.errors import InputError
 def tmx_records(path: str | Path, languages: Languages | None) -> Iterator[Record]:
     """A record for each translation unit: its first segment in each of the two languages.
 
-    Without `languages`, the first unit that has two decides. expat is used directly because it tells line numbers and
-    lets us refuse declarations, both of which ElementTree does not.
+    Without `languages`, those of the first unit that has two are used. expat is used directly because it gives line
+    numbers and lets us refuse declarations, unlike ElementTree.
     """
     parser = expat.ParserCreate()
     units = _TmxUnits(parser, display_name(path), languages)
@@ -35,14 +35,14 @@ def tmx_records(path: str | Path, languages: Languages | None) -> Iterator[Recor
 
 
 class _TmxUnits:
-    """Collects translation units from expat's events. What stands inside code elements is markup, not text."""
+    """Collects translation units from expat's events. The content of code elements is markup, not text."""
 
     _CODE = frozenset(("bpt", "ept", "ph", "it", "ut"))
 
     def __init__(self, parser: expat.XMLParserType, name: str, languages: Languages | None) -> None:
         self._parser, self._name, self._languages = parser, name, languages
         self._finished: list[Record] = []
-        self._segments: dict[str, list[str]] = {}  # of the unit we are in, by language
+        self._segments: dict[str, list[str]] = {}  # of the current unit, by language
         self._segment: list[str] | None = None
         self._language = ""
         self._start = self._size = self._code_depth = 0
@@ -57,7 +57,7 @@ class _TmxUnits:
         return f"{self._name}:{self._parser.CurrentLineNumber}"
 
     def take(self) -> list[Record]:
-        """What has been completed since the last call."""
+        """The records completed since the last call."""
         finished, self._finished = self._finished, []
         return finished
 
