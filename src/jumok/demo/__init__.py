@@ -1,1 +1,1 @@
-"""The built-in corpora: an English–Korean grammar of our own, and reviews with labels."""
+"""The built-in corpora: English–Korean sentence pairs and labelled reviews, generated from grammars."""

@@ -21,7 +21,7 @@ from jumok.demo.verbs import DO, VERB, VERBS, Form, Verb
 TRANSITIVE = tuple(verb for verb in VERBS if verb.transitive)
 INTRANSITIVE = tuple(verb for verb in VERBS if not verb.transitive)
 EVENTS = tuple(verb for verb in TRANSITIVE if not verb.state and verb.particle == "을")
-"""What is done to something at some time: what and when can be asked."""
+"""Verbs about whose object and time a question can be asked."""
 _ABOUT_PEOPLE = tuple(VERB[name] for name in ("help", "meet", "wait for", "follow"))
 _ABOUT_THINGS = tuple(
     v for v in EVENTS if v not in _ABOUT_PEOPLE and not v.by_object and v.name not in ("see", "cross", "sing")
@@ -42,7 +42,7 @@ def statement(draw: Draw) -> Sentence:
 
 
 def habit(draw: Draw) -> Sentence:
-    """The student reads books every morning: the only place of English verbs in -s."""
+    """The student reads books every morning: the only pattern with English verbs in -s."""
     clause = draw.clause(draw.one(_HABITUAL), forms=(Form.PRESENT,))
     return sentence(english_clause(clause), korean_clause(clause, draw.level), draw.level, clause.combinations)
 

@@ -50,7 +50,7 @@ _SAME_OCCASION = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Motive:
-    """A verb with what explains it: adjectives for the subject, or (adjective, noun) for the object."""
+    """A verb with its possible reasons: adjectives for the subject, or (adjective, noun) for the object."""
 
     verb: Verb
     frame: Frame

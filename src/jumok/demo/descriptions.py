@@ -32,7 +32,7 @@ THERE: tuple[tuple[Noun, Noun], ...] = (
     *product(_SMALL, _FURNITURE),
     *(pair for living, inside in _COMPANY for pair in product(living, (*inside, *_BUILDINGS))),
 )
-"""What can be where: the meetings that `existence` may bring about."""
+"""Which thing can be in which place: the combinations of `existence`."""
 _SIDES = (("behind", "뒤에"), ("next to", "옆에"), ("in front of", "앞에"))
 
 
@@ -45,7 +45,7 @@ def _pairs(joined: str, contrast: bool) -> list[tuple[Adjective, Adjective, bool
 
 
 def _sort(noun: Noun) -> str:
-    """Only like is compared with like; a name stands for a person."""
+    """Return the kind of a noun for comparisons, which are between two of a kind; a name counts as a person."""
     if noun.english == "animal":
         return "any animal"
     return {"name": "person", "drink": "food", "clothing": "thing"}.get(noun.kind, noun.kind)
@@ -138,7 +138,7 @@ def _described(draw: Draw, adjective: Adjective) -> Phrase:
 
 
 def qualities(adjective: Adjective, phrase: Phrase) -> tuple[Combination, ...]:
-    """What the adjective meets when it is said of the phrase."""
+    """Return the combinations of the adjective with the nouns of the phrase."""
     return tuple(("quality", adjective.english, noun.english) for noun in phrase.heads)
 
 

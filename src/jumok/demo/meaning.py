@@ -1,4 +1,4 @@
-"""What a sentence of the built-in corpus means before it is said: noun phrases and clauses, in both languages."""
+"""The meaning of a sentence before it is put into words: noun phrases and clauses, for both languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jumok.demo.lexicon import Noun
 from jumok.demo.verbs import Form, Verb
 
 Combination = tuple[str, str, str]
-"""(kind, word, word): two words that meet in a sentence, the unit that is held out."""
+"""(kind, word, word): two words that occur together in a sentence; the unit that is held out."""
 
 PARTICLES: dict[str, Callable[[str], str]] = {
     "은": topic,
@@ -23,7 +23,7 @@ PARTICLES: dict[str, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What is said in both languages, and which words meet in it."""
+    """A sentence in both languages, and the word combinations in it."""
 
     english: str
     korean: str
@@ -32,7 +32,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A noun phrase in both languages; `korean` waits for its particle."""
+    """A noun phrase in both languages; `korean` is without its particle."""
 
     english: str
     korean: str
@@ -66,7 +66,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Somebody does something. The texts of adjuncts are pairs (English, Korean)."""
+    """A subject, a verb and what belongs to it. The texts of adjuncts are pairs (English, Korean)."""
 
     subject: Phrase
     verb: Verb

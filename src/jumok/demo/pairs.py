@@ -1,9 +1,9 @@
-"""The built-in corpus: English and Korean sentences from a grammar of our own, a pure function of a seed.
+"""The built-in parallel corpus: English and Korean sentences generated from a grammar; a seed determines it.
 
-What a model must look at is visible in the sentences: the object that chooses the verb (wear a hat, wear shoes), the
-vocative that chooses every ending, and the noun that "it" stands for. Held-out sentences contain a combination of words
-(verb and object, subject and verb, adjective and noun …) that no training sentence contains in any form, although every
-word and every pattern is trained often.
+It shows what attention is for: the object determines the Korean verb (wear a hat, wear shoes), the vocative determines
+every ending, and "it" refers to a noun. Each held-out sentence contains a combination of two words (verb and object,
+subject and verb, adjective and noun …) that no training sentence contains, although every word and every pattern occurs
+often in training.
 
 The test set begins with `FAMOUS`: *I am a student.* and *The animal didn't cross the street because it was too tired.*,
 and the latter again with *wide*, where "it" is the street. Their combinations I–student, tired–animal and wide–street
@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 VALID_SIZE = 500
 TEST_SIZE = 1_000
 _PATIENCE = 20_000
-"""So many draws without a new sentence: the grammar has no more to say."""
+"""After so many draws without a new sentence, the grammar is taken to be exhausted."""
 
 _PATTERNS: dict[Callable[[Draw], Sentence], int] = {
     statement: 28,
@@ -68,13 +68,13 @@ class DemoCorpus:
 
 
 def draw_sentence(rng: Random) -> Sentence:
-    """Any sentence of the grammar, held out or not."""
+    """Return a random sentence of the grammar, held out or not."""
     level = _LEVEL[int(rng.random() * len(_LEVEL))]
     return _PATTERN[int(rng.random() * len(_PATTERN))](Draw(rng, level))
 
 
 def famous_sentences() -> tuple[Sentence, ...]:
-    """The sentences that everybody shows when they explain attention."""
+    """Return the well-known examples of explanations of attention."""
     draw = Draw(Random(0), Level.POLITE)
     animal = Phrase("the animal", "그 동물", (NOUNS["animal"],))
     crossing = Clause(animal, VERB["cross"], Form.PAST, negative=True, object=draw.plain(NOUNS["street"]))
@@ -90,8 +90,10 @@ FAMOUS: tuple[Pair, ...] = tuple((sentence.english, sentence.korean) for sentenc
 
 
 def demo_pairs(seed: int = 0, count: int = 40_000) -> DemoCorpus:
-    """`count` training pairs, 500 for validation and 1,000 for testing, all distinct; the held-out ones depend on the
-    seed alone, not on `count`."""
+    """Return `count` training pairs, 500 for validation and 1,000 for testing, all distinct.
+
+    The held-out ones depend on the seed alone, not on `count`.
+    """
     if count < 1:
         raise InputError(f"The built-in corpus needs at least 1 training pair, but {count} were asked for.")
     rng = Random(seed)

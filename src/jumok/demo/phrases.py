@@ -1,4 +1,4 @@
-"""Chance for the built-in corpus: draws noun phrases, adjuncts and whole clauses that make sense."""
+"""Random noun phrases, adjuncts and clauses that make sense."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def an(words: str) -> str:
 
 @dataclass(slots=True)
 class Draw:
-    """One sentence's chances: the generator, and the level of politeness that pronouns depend on."""
+    """The random generator of one sentence, and the level of politeness that pronouns depend on."""
 
     rng: Random
     level: Level
@@ -257,7 +257,7 @@ class Draw:
         return self.with_circumstance(clause)
 
     def with_circumstance(self, clause: Clause) -> Clause:
-        """Now and then how, where or with whom it is done."""
+        """Sometimes add manner, place or company."""
         verb, roll = clause.verb, self.rng.random()
         if roll < 0.15 and verb.manners and clause.form not in (Form.PRESENT, Form.WANT) and not clause.negative:
             name = self.one(verb.manners)

@@ -1,4 +1,4 @@
-"""Why people and animals of the built-in corpus do something, or don't."""
+"""The reasons for which people and animals of the built-in corpus do something, or do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled reviews from a small grammar of our own: praise, blame, and what turns one into the other.
+"""Labelled reviews generated from a small grammar: praise, criticism, and negation and contrast, which reverse them.
 
 Negation turns a word around ("not boring"), and of two clauses joined by "but" the second decides. So no word decides
 by itself: a classifier that only counts words cannot get them all right.
@@ -52,7 +52,7 @@ def _clause(rng: Random, thing: str, positive: bool) -> str:
 
 
 def demo_reviews(seed: int = 0, count: int = 6_000) -> list[tuple[str, str]]:
-    """So many different reviews with their labels, the same for the same seed."""
+    """Return `count` distinct labelled reviews, determined by the seed."""
     rng = Random(seed)
     found: dict[str, str] = {}
     for _ in range(50 * count):

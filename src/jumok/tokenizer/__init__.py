@@ -1,4 +1,4 @@
-"""Text ↔ subword ids, with nothing lost: SentencePiece (unigram, byte fallback), trained in process.
+"""Lossless conversion between text and subword ids: SentencePiece (unigram, byte fallback), trained in process.
 
 `decode(encode(x)) == normalize(x)` for every text: spaces, tabs and control characters included. Text is brought to
 Unicode NFC (composed Korean syllables, composed accents) in training and encoding alike, and changed in no other way.

@@ -1,4 +1,4 @@
-"""Which ids mean what in every vocabulary, and the one change ever made to a text."""
+"""The ids that every vocabulary has in common, and the normalisation of texts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from jumok.errors import InputError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
-FIRST_BYTE = len(SPECIAL_PIECES)  # ids 4 … 259 are the 256 bytes, for characters that have no piece of their own
+FIRST_BYTE = len(SPECIAL_PIECES)  # ids 4 … 259 are the 256 bytes, for characters that have no token of their own
 FIRST_PIECE = FIRST_BYTE + 256
 
-SPACE_MARK = "▁"  # U+2581: SentencePiece writes spaces so, and would read a real one back as a space
+SPACE_MARK = "▁"  # U+2581: SentencePiece's symbol for a space; a real one in a text needs care
 
 
 def normalize(text: str) -> str:
-    """Unicode NFC: the only change ever made to a text. Refuses halves of surrogate pairs: no UTF-8 file has them."""
+    """Return the text in Unicode NFC; nothing else is changed. Raise InputError for half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

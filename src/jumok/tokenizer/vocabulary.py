@@ -1,4 +1,4 @@
-"""Learning a vocabulary from a corpus, and choosing how large it is to be."""
+"""Learning a vocabulary from a corpus, and choosing its size."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ import sentencepiece
 from jumok.errors import ConfigError, InputError
 from jumok.tokenizer.layout import BOS, EOS, FIRST_PIECE, PAD, SPACE_MARK, UNK, normalize
 
-SAMPLED_LINES = 500_000  # more text changes the vocabulary hardly at all; this bounds memory to some hundred MB
-LONGEST_LINE = (
-    1_000  # characters; SentencePiece would skip lines above 4,192 bytes, so longer ones are cut for training
-)
-# Pieces to begin with. SentencePiece's million takes longer, and ended with 2 % more tokens on the same text.
+SAMPLED_LINES = 500_000  # more text hardly changes the vocabulary; this limits memory to some hundred MB
+LONGEST_LINE = 1_000  # characters; longer lines are split, because SentencePiece skips those above 4,192 bytes
+# Candidates to begin with. SentencePiece's million takes longer, and ended with 2 % more tokens on the same text.
 FEWEST_CANDIDATES = 50_000
-RARE = 3  # a character seen less often than this teaches an embedding of its own nothing; bytes spell it
+RARE = 3  # a character seen less often is encoded as bytes: too few examples for an embedding of its own
 LOWEST_COVERAGE = 0.98  # SentencePiece accepts no lower one
 
-# Results depend on how the work is divided, so the number is fixed: the same model on a laptop and on a server.
+# The result depends on the number of threads, so it is fixed: every machine learns the same vocabulary.
 TRAINING_THREADS = 16
 
-# U+2585, NUL and tab have meanings of their own inside SentencePiece's trainer; encoding handles them well.
+# These have special meanings in SentencePiece's trainer (not in its encoder), so they are replaced by spaces there.
 _NOT_FOR_TRAINING = str.maketrans(dict.fromkeys("▁▅\0\t\r\n", " "))
 _SPECIAL = re.compile("[▁▅\0\t\r\n]")
 _COUNTED_AT_A_TIME = 1 << 20  # characters
@@ -36,15 +34,15 @@ _COUNTED_AT_A_TIME = 1 << 20  # characters
 
 @dataclass(frozen=True)
 class TextStatistics:
-    """What the choice of a vocabulary size looks at."""
+    """The facts from which the vocabulary size is chosen."""
 
     lines: int
-    bytes: int  # in UTF-8: three Latin letters and one Korean syllable or Chinese character say about as much
+    bytes: int  # in UTF-8: three Latin letters carry about as much as one Korean syllable or Chinese character
     alphabet: int  # different characters seen at least RARE times
 
 
 class TextMeter:
-    """Gathers the statistics of texts while somebody else reads them, in bounded memory."""
+    """Collects the statistics of texts while they are iterated over, in bounded memory."""
 
     def __init__(self) -> None:
         self._lines = self._bytes = self._waiting_characters = 0
@@ -52,7 +50,7 @@ class TextMeter:
         self._characters = np.zeros(sys.maxunicode + 1, np.int64)
 
     def count(self, texts: Iterable[str]) -> Iterator[str]:
-        """The same texts, counted as they are taken."""
+        """Yield the same texts and count them."""
         for text in texts:
             self._lines += 1
             self._waiting.append(text)
@@ -62,7 +60,7 @@ class TextMeter:
             yield text
 
     def statistics(self) -> TextStatistics:
-        """Statistics of the texts taken so far."""
+        """Return the statistics of the texts counted so far."""
         self._count_waiting()
         return TextStatistics(self._lines, self._bytes, alphabet=int((self._characters >= RARE).sum()))
 
@@ -75,11 +73,11 @@ class TextMeter:
 
 
 def choose_size(statistics: TextStatistics) -> tuple[int, str]:
-    """A vocabulary size for a corpus, and the reason in words.
+    """Return a vocabulary size for a corpus and the reason as text.
 
-    Every piece has to be seen often enough to be learned, so the size grows with the text, but slower than it: 4,000
-    for 4 MB (30,000 short sentence pairs), ×2.8 for every ×10, between 1,000 and 32,000; and at least half of it is
-    left for pieces longer than one character.
+    Every token must occur often enough to be learned, so the size grows with the text, but more slowly: 4,000 for 4 MB
+    (30,000 short sentence pairs), ×2.8 for every ×10, between 1,000 and 32,000. At least half of it is left for tokens
+    longer than one character.
     """
     by_volume = 4_000 * (statistics.bytes / 4e6) ** 0.45
     by_alphabet = FIRST_PIECE + 2 * statistics.alphabet
@@ -87,14 +85,14 @@ def choose_size(statistics: TextStatistics) -> tuple[int, str]:
     rounded = round(size / 500) * 500 if size > 1_000 else 1_000
     why = "its alphabet" if by_alphabet >= max(1_000, by_volume) else "its length"
     reason = (
-        f"{rounded:,} pieces, chosen by {why}: {statistics.lines:,} lines, {statistics.bytes / 1e6:,.1f} MB of text, "
+        f"{rounded:,} tokens, chosen by {why}: {statistics.lines:,} lines, {statistics.bytes / 1e6:,.1f} MB of text, "
         f"{statistics.alphabet:,} characters in use"
     )
     return rounded, reason
 
 
 def learn_vocabulary(texts: Iterable[str], size: int | Callable[[TextStatistics], int], seed: int) -> bytes:
-    """A SentencePiece model with at most `size` pieces for these texts; `Tokenizer.train` says more."""
+    """Return the bytes of a SentencePiece model with at most `size` tokens; see `Tokenizer.train`."""
     meter = TextMeter()
     texts = map(normalize, texts)
     sample = _sample_lines(texts if isinstance(size, int) else meter.count(texts), seed)
@@ -117,7 +115,7 @@ def learn_vocabulary(texts: Iterable[str], size: int | Callable[[TextStatistics]
             character_coverage=_character_coverage(words, size),
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
-            split_digits=True,  # numbers are spelled digit by digit: one never seen is as easy as a known one
+            split_digits=True,  # one token a digit, so that numbers never seen in training can be read and written
             pad_id=PAD,
             unk_id=UNK,
             bos_id=BOS,
@@ -131,20 +129,20 @@ def learn_vocabulary(texts: Iterable[str], size: int | Callable[[TextStatistics]
             raise
         raise ConfigError(
             f"tokenizer.size = {size} is too small for this text: 4 special ids, 256 bytes and its characters need "
-            f"at least {needed[1]}. Give a larger size, or none to have it chosen."
+            f"at least {needed[1]}. Give a larger size, or leave it out to have it chosen."
         ) from None
     return model.getvalue()
 
 
 def _sample_lines(texts: Iterable[str], seed: int) -> list[str]:
-    """At most SAMPLED_LINES lines of normalized texts, each equally likely, in bounded memory (reservoir sampling)."""
+    """Return at most SAMPLED_LINES normalised lines, drawn uniformly in bounded memory (reservoir sampling)."""
     draw = random.Random(seed)
     sample: list[str] = []
     for seen, line in enumerate(_training_lines(texts)):
         if seen < SAMPLED_LINES:
             sample.append(line)
-        elif (place := draw.randrange(seen + 1)) < SAMPLED_LINES:
-            sample[place] = line
+        elif (index := draw.randrange(seen + 1)) < SAMPLED_LINES:
+            sample[index] = line
     return sample
 
 
@@ -161,10 +159,10 @@ def _training_lines(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _weighted_words(words: Counter[str]) -> Iterator[str]:
-    """Each word with its count. Given whole lines, SentencePiece takes hours where many of them are the same.
+    """Yield each word with its count. Given lines, SentencePiece takes hours where many of them are the same.
 
-    A frequent word comes as several entries that share its count, because the first candidates for pieces are found by
-    how many entries they stand in; the logarithm is enough, and keeps the work small.
+    A frequent word is split into several entries that share its count, because SentencePiece finds its candidates by
+    the number of entries that contain them; as many as the logarithm of the count suffice.
     """
     for word, count in words.items():
         entries = count.bit_length()
@@ -173,13 +171,13 @@ def _weighted_words(words: Counter[str]) -> Iterator[str]:
 
 
 def _character_coverage(words: Counter[str], size: int) -> float:
-    """The share of characters that get their own pieces: the frequent ones, as far as half of the vocabulary goes."""
+    """Return the share of characters that get their own tokens: the frequent ones, up to half of the vocabulary."""
     totals: Counter[str] = Counter({SPACE_MARK: words.total()})  # SentencePiece puts one before every word
     for word, count in words.items():
         for character in word:
             totals[character] += count
     counts = np.sort(np.fromiter(totals.values(), dtype=np.int64))[::-1]
     kept = max(1, min((size - FIRST_PIECE) // 2, int((counts >= RARE).sum())))
-    # SentencePiece takes characters until the share is reached: half-way into the last one is safe from rounding.
+    # SentencePiece takes characters until the share is reached: half-way into the last one avoids rounding errors.
     share = (counts[:kept].sum() - counts[kept - 1] / 2) / counts.sum()
     return max(LOWEST_COVERAGE, float(share))
