@@ -34,10 +34,10 @@ def command(model: Path, to: str, quantization: str, probe: tuple[Path, ...], as
     The exported model must reproduce the outputs of PyTorch on a probe set (int8: lose hardly any quality), or nothing
     is exported. From then on, `jumok translate`, `classify` and `generate` use it, and need no PyTorch.
     """
-    from jumok.recipes.export import export_ctranslate2, probe_of_run, store_of_run
+    from jumok.recipes.export import export_ctranslate2, probe_of_run, read_probe, store_of_run
 
     del to  # there is one format so far
-    examples = _examples(model, list(probe)) if probe else probe_of_run(model)
+    examples = read_probe(model, probe) if probe else probe_of_run(model)
     directory, certificate = export_ctranslate2(
         model, quantization=quantization, probe=examples, train=store_of_run(model)
     )
@@ -63,19 +63,3 @@ def _print_certificate(certificate: dict[str, Any], quantization: str) -> None:
     if "bits_per_token_exported" in certificate:
         bits, others = certificate["bits_per_token_exported"], certificate["bits_per_token"]
         print(f"Bits per token with {quantization}: {bits:.3f}, PyTorch: {others:.3f}")
-
-
-def _examples(model: Path, files: list[Path]) -> list[tuple[str, ...]]:
-    """The examples in files of the kind that this model is trained on."""
-    from jumok.bundle import load_bundle
-    from jumok.data.examples import Rejections
-    from jumok.data.reading.aligned import aligned_texts
-    from jumok.data.reading.labelled import read_labelled
-    from jumok.data.reading.passages import read_passages
-
-    bundle = load_bundle(model)
-    if bundle.config.get("task") == "language_model":
-        return [example.inputs for example in read_passages(files, Rejections())]
-    if bundle.config.get("task") == "classifier":
-        return [example.inputs for example in read_labelled(files, Rejections(), list(bundle.card.get("classes", {})))]
-    return list(aligned_texts(files))

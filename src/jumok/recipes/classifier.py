@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -13,8 +15,9 @@ from torch import Tensor, nn
 from jumok.data.batch import LabelledBatch
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
-from jumok.data.examples import Example, InputEncoder
+from jumok.data.examples import Example, ExampleKind, InputEncoder
 from jumok.data.kinds import TEXTS_WITH_LABELS
+from jumok.data.reading.labelled import read_labelled
 from jumok.engines.classifier.torch import class_scores
 from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
@@ -54,6 +57,11 @@ class ClassifierRecipe(Recipe):
     task, kind, epochs_type = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
     validation_cost, export_validations = 0.5, 1.0
     _ngrams: dict[str, Tensor] | None = None  # the fitted n-gram scores, the same for every model of this training
+
+    @classmethod
+    def kind_for(cls, card: Mapping[str, Any]) -> ExampleKind:
+        """Labelled texts; the known classes help to find the column of the labels."""
+        return replace(TEXTS_WITH_LABELS, read=partial(read_labelled, known=list(card.get("classes", {}))))
 
     def prepare(
         self, store: Path, settings: Settings, *, expected: str | None, encoder: InputEncoder | None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jumok.bundle import load_bundle
 from jumok.data.corpus import read_valid
+from jumok.data.examples import Rejections
 from jumok.data.store import TokenStore
 from jumok.engines.conversion import export
 from jumok.engines.loading import open_encoder, task_of
 from jumok.engines.opening import exported_model
-from jumok.errors import BundleError, ConfigError
+from jumok.errors import BundleError, ConfigError, InputError
 from jumok.recipes.certifying.probes import Export, Probes
 from jumok.tasks import resolve
 from jumok.training.records import MODEL, STORE, read_run
@@ -72,6 +73,17 @@ def probe_of_run(model: Path) -> list[tuple[str, ...]]:
     """The validation examples of a training, if they are still there. `model` is a run, or the model in it."""
     store = _run_of(model) / STORE
     return [example.inputs for example in read_valid(store)] if (store / "valid.jsonl").is_file() else []
+
+
+def read_probe(model: Path, files: Sequence[Path]) -> list[tuple[Any, ...]]:
+    """The examples in files of the kind that the model was trained on; those that cannot be used are left out."""
+    bundle = load_bundle(model)
+    rejections = Rejections()
+    kind = resolve(task_of(bundle).recipe).kind_for(bundle.card)
+    examples = [example.inputs for example in kind.read(files, rejections)]
+    if not examples:
+        raise InputError(f"{files[0]}: holds no {kind.name} to compare on.\n{rejections.render()}".rstrip())
+    return examples
 
 
 def _run_of(model: Path) -> Path:

@@ -42,6 +42,12 @@ class Recipe(ABC):
         self.inputs = [Path(path).name for path in data]
 
     @classmethod
+    def kind_for(cls, card: Mapping[str, Any]) -> ExampleKind:
+        """The kind of examples of a trained model with this card."""
+        del card
+        return cls(()).kind
+
+    @classmethod
     def check_settings(cls, settings: Settings) -> None:
         """Raises ConfigError for a preset or a model that cannot be, before anything is read or written."""
         name = "tiny" if settings.preset == "auto" else settings.preset
