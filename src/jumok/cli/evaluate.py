@@ -12,7 +12,7 @@ import click
 
 from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, print_json
 from jumok.errors import ConfigError
-from jumok.tasks import TASKS, resolve
+from jumok.tasks import resolve, task_named
 
 
 @click.command(epilog="Example: jumok evaluate -m run test.en test.ko")
@@ -52,7 +52,7 @@ def command(
     require_file(output)
     require_picture(plot)
     loaded = load(model)
-    task = next(task for task in TASKS.values() if task.facade.split(":")[0] == type(loaded).__module__)
+    task = task_named(loaded.task)
     evaluate = resolve(task.evaluation)
     given = {name: (name, value) for name, value in options.items() if value is not None}
     if output is not None:
