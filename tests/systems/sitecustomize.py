@@ -120,10 +120,13 @@ def _refused_while_open(change: Callable[..., None]) -> Callable[..., None]:
 
 
 def _files_only(real_open: Callable[..., int]) -> Callable[..., int]:
-    def open_file(path: Any, *arguments: Any, **options: Any) -> int:
-        if _below_root(path) is not None and os.path.isdir(path):
+    def open_file(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        temporary = (
+            flags & os.O_TMPFILE == os.O_TMPFILE
+        )  # without a name: deleted when it is closed, as Windows can too
+        if _below_root(path) is not None and os.path.isdir(path) and not temporary:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return real_open(path, *arguments, **options)
+        return real_open(path, flags, *arguments, **options)
 
     return open_file
 
