@@ -323,11 +323,3 @@ def test_lengths_that_cannot_be_are_refused(jumok: Jumok, tmp_path: Path, length
     assert ended.code == 2
     assert f"stop.{length}={float(value)} cannot be used" in ended.err
     assert not (tmp_path / "run").exists()
-
-
-def test_the_corpus_is_checked_again_when_a_run_starts_afresh(jumok: Jumok, copy: Path) -> None:
-    for file, column in (("a.en", 0), ("a.ko", 1)):
-        (copy / file).write_text("".join(f"{pair[column]}\n" for pair in LABELS), encoding="utf-8")
-    ended = jumok("train", "translator", *train_arguments(copy), "--fresh")
-    assert ended.code == 2
-    assert "looks like labels" in ended.err
