@@ -1,9 +1,11 @@
 """Messages from below the command line: Python arguments become flags."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
-from commands import Jumok
+from commands import SOURCE, Jumok
 
 from jumok.cli.flags import with_flags
 from jumok.errors import ConfigError
@@ -40,3 +42,29 @@ def test_an_error_of_a_command_names_flags(jumok: Jumok, monkeypatch: pytest.Mon
     assert (ended.code, ended.err) == (2, "jumok: Leave out --engine torch.\n")
     with pytest.raises(ConfigError, match="`engine="):
         refuse(Path())
+
+
+def literals(source: str) -> list[str]:
+    """The strings of a module that are not docstrings."""
+    tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and has_doc(node)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def has_doc(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return ast.get_docstring(node) is not None
+
+
+def test_no_message_below_the_command_line_names_a_flag() -> None:
+    files = [file for file in (SOURCE / "jumok").rglob("*.py") if "cli" not in file.parts]
+    assert len(files) > 100
+    commands = re.compile(r"(jumok|pip) [a-z]+ .*")  # a whole command may be named
+    found = [
+        f"{file.relative_to(SOURCE)}: {text}"
+        for file in files
+        for text in literals(file.read_text(encoding="utf-8"))
+        if re.search(r"(^|[\s(])(--[a-z]{2,}|-[mo]\b)", commands.sub("", text))
+    ]
+    assert not found

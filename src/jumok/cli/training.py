@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from jumok.cli.status import Event, Status
     from jumok.recipes import TrainingResult
 
-BEGAN = time.perf_counter()  # of the command, before PyTorch is imported: the minutes asked for count from here
 # A training stopped after one of these events has nothing to save yet.
 _BEFORE_THE_FIRST_STEP = ("reading", "corpus", "finding", "measuring", "plan", "settings", "resumed")
 
@@ -58,6 +57,7 @@ def _train_and_report(task: str, data: Sequence[Path], options: TrainOptions, ar
 
 def train_with_display(display: Display, task: str, *data: Path, **arguments: Any) -> tuple[int, TrainingResult | None]:
     """Train to the end and return 0 and the result; after Ctrl-C or another signal, its exit code and no result."""
+    began = time.perf_counter()  # before PyTorch is imported: the minutes asked for count from here
     from jumok.recipes import train
     from jumok.training.interrupts import Interrupts
     from jumok.training.trainer import StoppedEarly
@@ -73,7 +73,7 @@ def train_with_display(display: Display, task: str, *data: Path, **arguments: An
 
         stop_requested = _announced(interrupts.requested)
         try:
-            return 0, train(task, *data, **arguments, on_event=on_event, stop_requested=stop_requested, began=BEGAN)
+            return 0, train(task, *data, **arguments, on_event=on_event, stop_requested=stop_requested, began=began)
         except StoppedEarly:
             return 128 + (interrupts.received or signal.SIGINT), None
 
