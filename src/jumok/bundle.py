@@ -59,7 +59,7 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Bundle:
-    """A verified model directory. It stays readable when a training replaces the directory by a better one."""
+    """A verified model directory. It stays readable when a training replaces the directory."""
 
     path: Path
     config: dict[str, Any]
@@ -71,11 +71,11 @@ class Bundle:
 
     @property
     def weights_digest(self) -> str:
-        """The SHA-256 of the weights: what a certificate is about."""
+        """The SHA-256 of the weights, which a certificate names."""
         return self._weights_record.sha256
 
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
-        """The tensors by name, read anew at each call; the bytes they are made of are compared with the manifest."""
+        """The tensors by name, read and checked against the manifest at each call."""
         where = self.path / WEIGHTS
         self._weights_file.seek(0)
         data = self._weights_file.read(self._weights_record.size)
@@ -98,7 +98,7 @@ def save_bundle(
     `encoder` is its name, a key of ENCODERS, and its content.
     """
     if path.exists() and not (path / MANIFEST).is_file():
-        raise BundleError(f"{path}: exists and is not a model directory. Choose another place or move it away.")
+        raise BundleError(f"{path}: exists and is not a model directory. Choose another directory or move it away.")
     make_directory_durably(fs, path.parent)
     name, content = encoder
     files: dict[str, bytes | Callable[[], bytes]] = {
@@ -158,11 +158,11 @@ def load_bundle(path: Path) -> Bundle:
         try:
             return _read_bundle(directory)
         except UnreadableError as error:
-            # A training may have replaced it while it was read: what was read belongs to two bundles. Read again.
+            # A training may have replaced the bundle while it was read, so that parts of two were read: try again.
             if before and _identity(directory) == before:
                 advice = error.advice or "Copy the whole model directory again, or train it again."
                 raise BundleError(f"{error.problem} {advice}") from error
-    raise BundleError(f"{path}: is being replaced all the time. Copy the model elsewhere and load the copy.")
+    raise BundleError(f"{path}: is being replaced again and again. Copy the model and load the copy.")
 
 
 def successor(path: Path) -> Path:
@@ -172,9 +172,9 @@ def successor(path: Path) -> Path:
 
 def _find_bundle(path: Path) -> Path:
     path = Path(os.path.abspath(path))  # gives "." and "run/.." a name, which the successor needs
-    for place in (path, path / "model"):
-        # The successor may take its place between the first look and the second, hence the third.
-        for candidate in (place, successor(place), place):
+    for directory in (path, path / "model"):
+        # The successor may be renamed between the first check and the second, hence the third.
+        for candidate in (directory, successor(directory), directory):
             if os.path.lexists(candidate / MANIFEST):
                 return candidate
     if not path.exists():
@@ -189,7 +189,7 @@ def _find_bundle(path: Path) -> Path:
 
 
 def _identity(directory: Path) -> tuple[int, ...]:
-    """Changes when another directory takes the name; empty if there is none."""
+    """Changes when another directory gets the name; empty if there is none."""
     try:
         status = directory.stat()
     except OSError:
@@ -246,7 +246,7 @@ def _format_weights(weights: Weights) -> bytes:
             raise TypeError(f"weight {name} is {array.dtype}, a bundle holds float32")
         if array.size == 0:
             raise ValueError(f"weight {name} is empty (shape {array.shape})")
-    # safetensors writes the memory from the first element on, whatever the strides: it must be in order.
+    # safetensors writes the memory from the first element on and ignores strides: arrays must be contiguous.
     return safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in weights.items()})
 
 
@@ -260,7 +260,7 @@ def _parse_weights(data: bytes, where: Path) -> dict[str, npt.NDArray[np.float32
 
 
 def _check_header(data: bytes, where: Path) -> None:
-    """What the library does not refuse by itself: a huge header, a tensor named twice, absurd shapes, other types."""
+    """Refuse what the library accepts: a huge header, a tensor named twice, absurd shapes, other types than float32."""
     length = int.from_bytes(data[:8], "little")
     if length > min(MAX_JSON_BYTES, len(data) - 8):
         raise UnreadableError(where, f"its header is said to have {length:,} bytes")

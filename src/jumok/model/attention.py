@@ -1,6 +1,6 @@
-"""Attention: what each query takes from each key. Sections 3.2.1 and 3.2.2 of the paper.
+"""Attention, sections 3.2.1 and 3.2.2 of the paper.
 
-Axes: B batch, H heads, T queries, S keys, D d_model, Dq width of what asks, K width of a query and
+Axes: B batch, H heads, T queries, S keys, D d_model, Dq width of the query input, K width of a query and
 a key in a head, Dv width of a value.
 """
 
@@ -31,13 +31,15 @@ def attention_weights(
     `hard` is that limit: one-hot, the first of equals. Masked keys get exactly 0; a row with no key left is all zeros.
     """
     if beta is not None and not math.isfinite(beta):
-        raise ConfigError(f"beta={beta} is not a number to multiply with. For the limit of a large one, use hard=True.")
+        raise ConfigError(f"beta={beta} is not finite. For the limit of a large one, use hard=True.")
     scores = torch.matmul(q, k.transpose(-2, -1)) * (q.shape[-1] ** -0.5 if beta is None else beta)
     sighted = None
     if mask is not None:
         check_mask(mask, scores.shape[-mask.ndim :])
         some = mask.any(-1, keepdim=True)
-        if not bool(some.all()):  # a row of nothing but -∞ would be NaN, so these rows see everything until the end
+        if not bool(
+            some.all()
+        ):  # a row of nothing but -∞ would be NaN, so these rows are unmasked here and zeroed at the end
             mask, sighted = mask | ~some, some
         scores = scores.masked_fill_(~mask, -math.inf)
     if hard and scores.shape[-1] > 0:
@@ -48,7 +50,7 @@ def attention_weights(
 
 
 class Attend(nn.Module):
-    """Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, with nothing to learn: the place to look into a running model."""
+    """Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, without parameters: the module to hook to look inside."""
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
@@ -68,7 +70,7 @@ class Attend(nn.Module):
         return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def _in_plain_steps(self, q: Tensor, k: Tensor) -> bool:
-        """While training: for short sentences of changing shapes it is quicker; and to drop weights."""
+        """While training: faster for short sentences of changing shapes, and needed for attention dropout."""
         short = q.device.type == "cpu" and q.shape[-2] * k.shape[-2] <= SHORT * SHORT
         return self.training and (short or self.dropout.rate > 0)
 
@@ -78,7 +80,7 @@ class MultiHeadAttention(nn.Module):
 
     Without `d_memory` it is self-attention: queries, keys and values come from one input through one tall matrix. With
     it, queries come from `x` and keys and values from a memory of width `d_memory`, or of two widths `(keys, values)`
-    when these are read from different things. `x` is `d_query` wide, by default `d_model`, as the output always is.
+    when these have different sources. `x` is `d_query` wide, by default `d_model`, as the output always is.
     """
 
     def __init__(
@@ -124,7 +126,7 @@ class MultiHeadAttention(nn.Module):
         memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Self-attention of `x`, or what `x` takes from `memory`."""
+        """Self-attention of `x`, or attention of `x` to `memory`."""
         if (memory is None) != (self.d_memory is None) or isinstance(memory, tuple) != isinstance(self.d_memory, tuple):
             raise ShapeError(
                 f"Attention built with d_memory={self.d_memory} needs that for memory: "
@@ -137,14 +139,14 @@ class MultiHeadAttention(nn.Module):
     def extend(
         self, x: Float[Tensor, "B T Dq"], past: KeyValues | None, mask: Bool[Tensor, "..."] | None
     ) -> tuple[Float[Tensor, "B T D"], KeyValues]:
-        """Self-attention of `x` that also sees a past; returns what `x` became, and the past with `x` in it."""
+        """Self-attention of `x` with a past; returns the output, and the past extended by `x`."""
         q, k, v = self.query_key_value(x).split(self._widths(), dim=-1)
         keys, values = self._split(k, self.d_k), self._split(v, self.d_v)
         present = KeyValues(keys, values) if past is None else past.append(keys, values)
         return self._mix(self._split(q, self.d_k), present, mask), present
 
     def remember(self, memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor]) -> KeyValues:
-        """The keys and values of a memory, computed once for any number of look-ups."""
+        """The keys and values of a memory, computed once for any number of queries."""
         if isinstance(self.d_memory, tuple):
             k, v = self.key(memory[0]), self.value(memory[1])
         else:
@@ -154,7 +156,7 @@ class MultiHeadAttention(nn.Module):
     def look_up(
         self, x: Float[Tensor, "N T Dq"], memory: KeyValues, mask: Bool[Tensor, "..."] | None
     ) -> Float[Tensor, "N T D"]:
-        """What `x` takes from a memory. N may be a multiple of its rows: several hypotheses for each sentence.
+        """Attention of `x` to a memory. N may be a multiple of its rows: several hypotheses for each sentence.
 
         Queries do not see each other, so the hypotheses of a sentence are simply more queries on the same keys.
         """

@@ -1,8 +1,8 @@
 """Keys and values kept between decoding steps.
 
-A cache is a value: it is passed in, and a longer one comes back; the old one stays what it was. Yet a step does not
-copy what is already there. The tensors have room to spare, and appending writes into the room behind the last position.
-Only the newest cache may do that; when an older one is continued (two futures from one past), it copies first.
+A cache is an immutable value: it is passed in, and a longer one is returned. Yet a step does not copy what is already
+there: the tensors have spare capacity, and appending writes behind the last position. Only the newest cache may do
+that; when an older one is continued (two continuations of one past), it is copied first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass
 class _Room:
-    """Tensors with spare positions, shared by all caches grown from one. `used` positions of them hold something."""
+    """Tensors with spare capacity, shared by all caches extended from one; the first `used` positions are filled."""
 
     keys: Tensor
     values: Tensor
@@ -35,7 +35,7 @@ class _Room:
         return room
 
     def takes(self, start: int, end: int) -> bool:
-        """Whether these positions are there, free, and next. Outside inference mode its tensors are read-only."""
+        """Whether these positions are the next free ones. Tensors of inference mode are read-only elsewhere."""
         free = self.used == start and end <= self.keys.shape[2]
         return free and (torch.is_inference_mode_enabled() or not self.keys.is_inference())
 
@@ -54,9 +54,9 @@ class KeyValues:
         return self.keys.shape[2]
 
     def append(self, keys: Float[Tensor, "B H N K"], values: Float[Tensor, "B H N Dv"]) -> KeyValues:
-        """These and N more positions. Costs the new positions only, but for a doubling now and then."""
+        """The cache with N more positions, in amortized constant time for each."""
         if torch.is_grad_enabled() and (keys.requires_grad or self.keys.requires_grad):
-            # Autograd must see a new tensor; this is for learning through a cache, not for decoding.
+            # Autograd needs new tensors: this is for training through a cache, not for decoding.
             return KeyValues(torch.cat((self.keys, keys), 2), torch.cat((self.values, values), 2))
         start, end = self.length, self.length + keys.shape[2]
         room = self._room
@@ -80,10 +80,10 @@ class KeyValues:
 
 @dataclass(frozen=True)
 class DecoderCache:
-    """All that a decoder needs to go on: its own past, and the keys and values of what it translates.
+    """The state of a decoder: its own past, and the keys and values of the source.
 
     `past[l]` has a row for every hypothesis, `memory[l]` one for every sentence, computed once. A sentence may have
-    several hypotheses; they stand next to each other: row = sentence * hypotheses + hypothesis.
+    several hypotheses, next to each other: row = sentence * hypotheses + hypothesis.
     """
 
     past: tuple[KeyValues | None, ...]  # one a layer; None before the first token
@@ -98,7 +98,7 @@ class DecoderCache:
     def reorder(self, rows: Int[Tensor, " N"], sentences: Int[Tensor, " M"] | None = None) -> DecoderCache:
         """Hypothesis n of the result continues hypothesis `rows[n]`; `sentences` stay, when others have ended.
 
-        The keys of the sentences are not touched unless some leave: that is what makes beams cheap.
+        The keys of the sentences are copied only when some leave: that makes beams cheap.
         """
         past = tuple(layer and layer.reorder(rows) for layer in self.past)
         if sentences is None:

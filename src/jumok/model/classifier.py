@@ -1,4 +1,4 @@
-"""The left half of Figure 1 on its own: an encoder, and one answer for the whole text."""
+"""The left half of Figure 1: an encoder, and the class scores of a text."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,7 +15,7 @@ from jumok.model.translator import make_embedder, stack_options
 
 
 def pool(states: Float[Tensor, "B S D"], real: Bool[Tensor, "B S"], how: str) -> Float[Tensor, "B D"]:
-    """One vector for a text: the mean or the largest value over its real tokens. A text without any gives zeros."""
+    """Mean or max pooling over the real tokens of a text. A text without any gives zeros."""
     require_choice("pooling", how, ("mean", "max"))
     if how == "mean":
         return (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
@@ -36,11 +36,11 @@ class Classifier(nn.Module):
         self.encoder = Encoder(config.encoder_layers, **stack_options(config))
         self.head = nn.Linear(config.d_model, config.classes)
         self.ngrams = nn.ModuleList(NgramScores(config, unit) for unit in config.ngram_units)
-        # How much the encoder has to say beside the scores of runs: known only after some of its learning.
+        # The weight of the encoder's scores beside the n-gram scores, fitted at validation.
         self.encoder_share = nn.Parameter(torch.ones(()), requires_grad=False) if config.ngrams else None
 
     def encode(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        """A vector for every token, made in the light of the others in its window."""
+        """The state of every token; tokens attend to the others of their window."""
         batch, length = text.shape
         window = self.config.window
         if not window or length <= window:
@@ -55,7 +55,7 @@ class Classifier(nn.Module):
         return min(length, self.config.window or length)
 
     def pooled(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-        """One vector for the whole text."""
+        """The pooled states of a text."""
         how = "max" if self.config.pooling == "answers" else self.config.pooling
         return pool(self.encode(text), padding_mask(text)[:, 0, 0], how)
 
@@ -63,17 +63,17 @@ class Classifier(nn.Module):
         return f"{count_parameters(self):,} parameters"
 
     def encoder_scores(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """What the encoder alone says. It learns alone: beside what is fitted, it would find little left to learn."""
+        """The scores of the encoder alone. It is trained alone: beside the fitted n-grams it would learn little."""
         if self.config.pooling == "answers":
             return pool(self.head(self.encode(text)), padding_mask(text)[:, 0, 0], "max")
         scores: Tensor = self.head(self.pooled(text))
         return scores
 
     def ngram_scores(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """What the runs of tokens and characters say."""
+        """The scores of the n-grams of tokens and characters."""
         return torch.stack([part(text) for part in self.ngrams]).sum(0)
 
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """Scores of the classes; their softmax is the probability."""
+        """The class scores; their softmax is the probability."""
         scores = self.encoder_scores(text)
         return scores if self.encoder_share is None else self.encoder_share * scores + self.ngram_scores(text)

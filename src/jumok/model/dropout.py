@@ -1,8 +1,8 @@
-"""Dropout whose random numbers cost almost nothing on a CPU.
+"""Dropout with cheap random numbers on a CPU.
 
-PyTorch draws them one by one on a single thread: a fifth of the time it takes to train a small model. Here 16 random
-bits decide each element, four elements to one draw of a fast generator; the comparison runs on all cores. The rate is
-met to 1/131072. Each call takes one number from PyTorch's own generator as its seed, so `torch.manual_seed` makes it
+PyTorch draws them one by one on a single thread, a fifth of the training time of a small model. Here 16 random bits
+decide each element, four elements to one draw of a fast generator; the comparison runs on all cores. The rate is met to
+1/131072. Each call takes one number from PyTorch's own generator as its seed, so `torch.manual_seed` makes it
 reproducible, and there is no other state to save.
 """
 
@@ -17,7 +17,7 @@ _LEVELS = 1 << 16
 
 
 def keep_mask(x: Float[Tensor, "..."], rate: float) -> Float[Tensor, "..."]:
-    """Shaped like `x`: 0 with probability `rate`, otherwise what keeps the mean, 1 / (1 - rate)."""
+    """Shaped like `x`: 0 with probability `rate`, else 1 / (1 - rate), which keeps the mean."""
     seed = int(torch.randint(2**63 - 1, (), device="cpu").item())
     draws = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
     bits = torch.from_numpy(draws.view(np.int16))[: x.numel()].view(x.shape)

@@ -1,4 +1,4 @@
-"""The right half of Figure 1 on its own: a decoder that continues a text."""
+"""The right half of Figure 1: a decoder without cross-attention, which continues a text."""
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from jumok.model.translator import make_embedder, run_decoder, stack_options
 
 
 class LanguageModel(nn.Module):
-    """Ids in, scores of every next token out. A text begins with <s>."""
+    """Ids in, logits of every next token out. A text begins with <s>."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -23,20 +23,20 @@ class LanguageModel(nn.Module):
     def decode(
         self, text: Int[Tensor, "B T"], cache: DecoderCache | None = None
     ) -> tuple[Float[Tensor, "B T D"], DecoderCache]:
-        """States behind T more tokens, and the cache to go on from. Padding stands only at the end of a row."""
+        """The states after T more tokens, and the extended cache. Padding is only at the end of a row."""
         return run_decoder(self.embed, self.decoder, text, cache or self.decoder.remember())
 
     def logits(self, states: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
-        """Scores of every token of the vocabulary as the next one."""
+        """The logits of every token of the vocabulary as the next one."""
         return self.embed.tokens.logits(states)
 
     def states(self, text: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """The state behind every token, for a loss that makes its own logits."""
+        """The state after every token, for a loss that computes its own logits."""
         return self.decode(text)[0]
 
     def extra_repr(self) -> str:
         return f"{count_parameters(self):,} parameters"
 
     def forward(self, text: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """Teacher forcing: position t holds the scores of token t + 1."""
+        """Teacher forcing: position t holds the logits of token t + 1."""
         return self.logits(self.states(text))

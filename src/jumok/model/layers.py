@@ -36,7 +36,7 @@ class FeedForward(nn.Module):
 class AddNorm(nn.Module):
     """Add & Norm around one sublayer. Post-norm, the paper's: LayerNorm(x + Sublayer(x)).
 
-    Pre-norm: x + Sublayer(LayerNorm(x)). It is used in two halves, because the sublayer stands between them:
+    Pre-norm: x + Sublayer(LayerNorm(x)). It is called in two halves, with the sublayer between them:
     `y = sublayer(add_norm.before(x))`, then `x = add_norm(x, y)`.
     """
 
@@ -48,12 +48,12 @@ class AddNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """What the sublayer sees."""
+        """The input of the sublayer."""
         seen: Tensor = self.norm(x) if self.pre else x
         return seen
 
     def forward(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """What goes on upwards: the way around the sublayer plus what came out of it."""
+        """The residual connection: the input plus the output of the sublayer."""
         total = x + self.dropout(y)
         above: Tensor = total if self.pre else self.norm(total)
         return above
@@ -134,12 +134,12 @@ class DecoderLayer(nn.Module):
         memory: KeyValues | None = None,
         memory_mask: Bool[Tensor, "..."] | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeyValues]:
-        """What `x` became, and the past with `x` in it. `memory` is `cross_attention.remember(encoder output)`."""
+        """The output for `x`, and the past extended by `x`. `memory` is `cross_attention.remember(encoder output)`."""
         attended, present = self.self_attention.extend(self.add_norm_1.before(x), past, look_ahead)
         x = self.add_norm_1(x, attended)
 
         if self.cross:
-            assert memory is not None  # Decoder.forward sees to it
+            assert memory is not None  # Decoder.forward checks it
             looked_up = self.cross_attention.look_up(self.add_norm_2.before(x), memory, memory_mask)
             x = self.add_norm_2(x, looked_up)
 

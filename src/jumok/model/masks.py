@@ -1,4 +1,4 @@
-"""Masks. True = may be attended to. That is said here once and holds everywhere.
+"""Masks. True = may be attended to, everywhere in this package.
 
 Axes: B batch, T queries, S keys; the axis of heads has length 1, so that one mask serves all heads. A row that may
 attend to nothing gets weights of exactly zero, never NaN (see attention.py).
@@ -33,12 +33,12 @@ def look_ahead_mask(ids: Int[Tensor, "B T"], past: int = 0) -> Bool[Tensor, "B 1
 
 
 def none_if_open(mask: Bool[Tensor, "..."]) -> Bool[Tensor, "..."] | None:
-    """None for a mask that hides nothing, so that attention need not look at it at all."""
+    """None for a mask that hides nothing, so that attention can skip it."""
     return None if bool(mask.all()) else mask
 
 
 def check_mask(mask: Tensor, scores: torch.Size) -> None:
-    """Raises unless `mask` can be spread over scores of that shape: [batch, heads, queries, keys] in a model."""
+    """Raise unless `mask` broadcasts to scores of that shape: [batch, heads, queries, keys] in a model."""
     fits = mask.ndim == len(scores) and all(size in (1, want) for size, want in zip(mask.shape, scores, strict=True))
     if not fits:
         raise ShapeError(

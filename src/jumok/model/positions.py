@@ -1,4 +1,4 @@
-"""Where a token stands: the paper's sinusoids, which have no last position, or a learned table, which has one."""
+"""Positional encodings: the paper's sinusoids for any length, or a learned table up to a maximum length."""
 
 import torch
 from jaxtyping import Float
@@ -28,7 +28,7 @@ def _check_span(start: int, length: int) -> None:
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds sinusoids. Its table is not a parameter, is not saved, and grows when a longer text comes."""
+    """Adds sinusoids. Its table is not a parameter, is not saved, and grows with the longest text."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -71,6 +71,6 @@ class LearnedPositions(nn.Module):
 
 
 def make_positions(kind: str, d_model: int, max_length: int) -> SinusoidalPositions | LearnedPositions:
-    """The positions a config names."""
+    """The positional encoding that a config names."""
     require_choice("positions", kind, POSITIONS)
     return LearnedPositions(max_length, d_model) if kind == "learned" else SinusoidalPositions(d_model)

@@ -1,4 +1,4 @@
-"""N× of Figure 1: the layers on top of each other, and the norm that pre-norm needs at the very end."""
+"""N× of Figure 1: stacks of layers, and the final norm of pre-norm stacks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -70,7 +70,7 @@ class Decoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "N T D"], cache: DecoderCache, look_ahead: Bool[Tensor, "..."] | None = None
     ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
-        """What the T new positions became, and the cache that holds them too."""
+        """The states of the T new positions, and the cache extended by them."""
         self._check(cache)
         past = []
         for depth, layer in enumerate(self.layers):

@@ -1,4 +1,4 @@
-"""The whole of Figure 1: an encoder that reads, a decoder that writes.
+"""All of Figure 1: the encoder and the decoder.
 
 Axes: B sentences, N target rows (a multiple of B), S source, T target, D d_model, V vocabulary.
 """
@@ -21,14 +21,14 @@ from jumok.model.summary import count_parameters
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder hands to the decoder."""
+    """The output of the encoder, which the decoder attends to."""
 
     states: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B 1 1 S"] | None  # None: no padding
 
 
 class Translator(nn.Module):
-    """Source ids in, scores of every next target token out. Source ends with </s>, target begins with <s>."""
+    """Source and target ids in, logits of the next target tokens out. Source ends with </s>, target begins with <s>."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,39 +38,39 @@ class Translator(nn.Module):
         self.decoder = Decoder(config.decoder_layers, **stack_options(config))
 
     def encode(self, source: Int[Tensor, "B S"]) -> Memory:
-        """Reads the source once; the result serves any number of decoding steps."""
+        """Encode the source once, for any number of decoding steps."""
         mask = none_if_open(padding_mask(source))
         return Memory(self.encoder(self.embed(source), mask), mask)
 
     def decode(
         self, target: Int[Tensor, "N T"], context: Memory | DecoderCache
     ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
-        """States behind T more target tokens, and the cache to go on from.
+        """The states after T more target tokens, and the extended cache.
 
         `context` is the encoder's memory at the start of a text, the returned cache after that. N may be a multiple of
-        the sentences in it: several hypotheses for each, next to each other. Padding stands only at the end of a row.
+        the sentences in it: several hypotheses for each, next to each other. Padding is only at the end of a row.
         """
         cache = context if isinstance(context, DecoderCache) else self.decoder.remember(context.states, context.mask)
         return run_decoder(self.embed, self.decoder, target, cache)
 
     def logits(self, states: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
-        """Scores of every token of the vocabulary as the next one."""
+        """The logits of every token of the vocabulary as the next one."""
         return self.embed.tokens.logits(states)
 
     def states(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Teacher forcing up to the last Linear, for a loss that makes its own logits."""
+        """Teacher forcing up to the last Linear, for a loss that computes its own logits."""
         return self.decode(target, self.encode(source))[0]
 
     def extra_repr(self) -> str:
         return f"{count_parameters(self):,} parameters"
 
     def forward(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """Teacher forcing: position t holds the scores of token t + 1, given the true tokens up to t."""
+        """Teacher forcing: position t holds the logits of token t + 1, given the true tokens up to t."""
         return self.logits(self.states(source, target))
 
 
 def make_embedder(config: ModelConfig) -> Embedder:
-    """The embedder a config describes; every task has one."""
+    """The embedder that a config describes."""
     return Embedder(
         config.vocabulary,
         config.d_model,
@@ -81,7 +81,7 @@ def make_embedder(config: ModelConfig) -> Embedder:
 
 
 def stack_options(config: ModelConfig) -> dict[str, Any]:
-    """The keyword arguments of a stack. From here on inwards nobody knows of configs."""
+    """The keyword arguments of a stack: layers do not know configs."""
     return {
         "d_model": config.d_model,
         "heads": config.heads,
@@ -99,7 +99,7 @@ def stack_options(config: ModelConfig) -> dict[str, Any]:
 def run_decoder(
     embed: Embedder, decoder: Decoder, target: Int[Tensor, "N T"], cache: DecoderCache
 ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
-    """Embeds T tokens at their positions and sends them through the decoder, none seeing what comes after it."""
+    """Embed T tokens at their positions and run the causal decoder on them."""
     rows = cache.past[0].keys.shape[0] if cache.past[0] is not None else target.shape[0]
     if target.shape[0] != rows:
         raise ShapeError(
@@ -107,7 +107,7 @@ def run_decoder(
             "Use a row for each, or choose rows with cache.reorder first."
         )
     if bool(((target[:, 1:] != PAD) & (target[:, :-1] == PAD)).any()):
-        raise ShapeError("A target has padding before a real token. Padding may stand only at the end of a row.")
+        raise ShapeError("A target has padding before a real token. Padding may be only at the end of a row.")
     past = cache.length
     look_ahead = none_if_open(look_ahead_mask(target, past))
     states, longer = decoder(embed(target, past), cache, look_ahead)

@@ -140,19 +140,19 @@ def _collect(
     """Add the candidates that ended to the results, if they are among the n best of their sentence."""
     scores = scoring.score(candidates.totals, state.length + 1)
     # Strictly better: of two equal outputs the one that ended first stays.
-    place, candidate = (candidates.ended & (scores > state.worst[:, None])).nonzero(as_tuple=True)
-    if not len(place):
+    index, candidate = (candidates.ended & (scores > state.worst[:, None])).nonzero(as_tuple=True)
+    if not len(index):
         return state
-    row = candidates.rows[place, candidate]
-    last = candidates.log_probs[place, candidate, None]
+    row = candidates.rows[index, candidate]
+    last = candidates.log_probs[index, candidate, None]
     worst = state.worst.to(scores.dtype, copy=True)
     for where, sentence, ids, log_probs, score, was_cut in zip(
-        place.tolist(),
-        state.sentences[place].tolist(),
-        state.ids[place, row, 1:].tolist(),
-        torch.cat((state.log_probs[place, row], last), 1).tolist(),
-        scores[place, candidate].tolist(),
-        cut[place, row].tolist(),
+        index.tolist(),
+        state.sentences[index].tolist(),
+        state.ids[index, row, 1:].tolist(),
+        torch.cat((state.log_probs[index, row], last), 1).tolist(),
+        scores[index, candidate].tolist(),
+        cut[index, row].tolist(),
         strict=True,
     ):
         best = results[sentence]

@@ -45,10 +45,10 @@ def _search_blocks(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tenso
     to the maxima instead of to every log-probability saves another pass.
     """
     vocabulary = log_probs.shape[2]
-    whole = vocabulary // BLOCK
-    maxima = log_probs[:, :, : whole * BLOCK].view(*totals.shape, whole, BLOCK).amax(3)
+    full = vocabulary // BLOCK
+    maxima = log_probs[:, :, : full * BLOCK].view(*totals.shape, full, BLOCK).amax(3)
     if vocabulary % BLOCK:
-        maxima = torch.cat((maxima, log_probs[:, :, whole * BLOCK :].amax(2, keepdim=True)), 2)
+        maxima = torch.cat((maxima, log_probs[:, :, full * BLOCK :].amax(2, keepdim=True)), 2)
     blocks = (maxima + totals[:, :, None]).flatten(1).topk(count).indices
     rows, starts = blocks // maxima.shape[2], blocks % maxima.shape[2] * BLOCK
     ids = starts[:, :, None] + torch.arange(BLOCK, device=blocks.device)

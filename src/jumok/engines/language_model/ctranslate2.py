@@ -96,7 +96,7 @@ class Ctranslate2LanguageModel:
                 on_token(result.token_id)
             return stopped.is_set()
 
-        [answer] = generator.generate_batch(
+        [future] = generator.generate_batch(
             [self._texts([BOS, *prompt])],
             asynchronous=True,
             max_length=given + options.max_tokens,
@@ -106,11 +106,11 @@ class Ctranslate2LanguageModel:
             **self._sampling(options),
         )
         try:
-            while not answer.done():  # waiting inside CTranslate2 would block Ctrl-C
+            while not future.done():  # waiting inside CTranslate2 would block Ctrl-C
                 time.sleep(_PAUSE)
         finally:
             stopped.set()
-        ids: list[int] = answer.result().sequences_ids[0]
+        ids: list[int] = future.result().sequences_ids[0]
         return ids[given:]
 
     def _sampling(self, options: GenerationOptions) -> dict[str, Any]:

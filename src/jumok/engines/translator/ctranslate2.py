@@ -75,8 +75,8 @@ class Ctranslate2Translator:
 
         self._fast = fast
         self._longest = longest
-        self._pieces = tokenizer.pieces(range(tokenizer.size))
-        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        self._tokens = tokenizer.pieces(range(tokenizer.size))
+        self._ids = {token: number for number, token in enumerate(self._tokens)}
         self._fallback = cache(fallback)
         # One thread a batch, several batches at a time. Two threads inside an operation make a single sentence a third
         # faster on an idle machine, but four times slower beside one busy process, and int8 slower always.
@@ -111,9 +111,9 @@ class Ctranslate2Translator:
             for batch in self._batches(lengths, options):
                 chosen = [indices[i] for i in batch]
                 waiting.append((chosen, self._start(chosen, sources, prefixes, limit, options)))
-        for chosen, answers in waiting:
-            for index, answer in zip(chosen, answers, strict=True):
-                results[index] = self._hypotheses(answer.result())
+        for chosen, pending in waiting:
+            for index, future in zip(chosen, pending, strict=True):
+                results[index] = self._hypotheses(future.result())
         return results
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
@@ -162,7 +162,7 @@ class Ctranslate2Translator:
     ) -> list[Any]:
         # CTranslate2 looks a prefix up in the previous batch's shortlist: another prefix comes out, or it crashes.
         fast = None if any(prefixes[index] for index in indices) else self._fast
-        answers: list[Any] = self._translator.translate_batch(
+        futures: list[Any] = self._translator.translate_batch(
             self._texts([sources[index] for index in indices]),
             target_prefix=self._texts([prefixes[index] for index in indices]),
             asynchronous=True,
@@ -178,7 +178,7 @@ class Ctranslate2Translator:
             use_vmap=fast is not None,
             patience=PATIENCE if fast is None else fast,
         )
-        return answers
+        return futures
 
     def _hypotheses(self, result: Any) -> list[Hypothesis]:
         found = []
@@ -189,4 +189,4 @@ class Ctranslate2Translator:
         return found
 
     def _texts(self, rows: TokenIds) -> list[list[str]]:
-        return [[self._pieces[number] for number in row] for row in rows]
+        return [[self._tokens[number] for number in row] for row in rows]

@@ -1,6 +1,6 @@
-"""Long lines in parts that a model can read, and the parts of the answer together again. Nothing is ever lost.
+"""Splitting long lines into segments that a model can translate, and joining the translations. Nothing is lost.
 
-White space around parts never reaches the model; it is put back around the answer.
+White space around segments never reaches the model; it is put back around the translations.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Count = Callable[[Sequence[str]], list[int]]  # the number of tokens in each tex
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part without white space around it, and what stood between it and the next."""
+    """A part of a text without surrounding white space, and the separator between it and the next."""
 
     text: str
     separator: str
@@ -60,7 +60,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A text in parts: `lead`, then each part with its separator, is the text."""
+    """A text in segments: `lead`, then each segment with its separator, is the text."""
 
     lead: str
     segments: tuple[Segment, ...]
@@ -70,15 +70,15 @@ class Split:
         """The text again, exactly."""
         return self.lead + "".join(segment.text + segment.separator for segment in self.segments)
 
-    def join(self, answers: Sequence[str]) -> str:
-        """The answers to the parts, one each, with the white space of the text around and between them."""
-        *inner, last = zip(self.segments, answers, strict=True)
-        joined = [answer + _joint(segment, answer) for segment, answer in inner]
+    def join(self, outputs: Sequence[str]) -> str:
+        """The outputs for the segments, one each, with the white space of the text around and between them."""
+        *inner, last = zip(self.segments, outputs, strict=True)
+        joined = [output + _separator(segment, output) for segment, output in inner]
         return "".join((self.lead, *joined, last[1], last[0].separator))
 
 
 def split_text(text: str, limit: int, count: Count, *, usual: int | None = None) -> Split:
-    """A part for each line; in lines of more than `usual` tokens (else `limit`) for each sentence.
+    """A segment for each line; lines of more than `usual` tokens (else `limit`) are split into sentences.
 
     Sentences over the limit are halved: at , ; : or at a space if there is one, else between two characters.
     """
@@ -102,24 +102,24 @@ def _shortened(segments: Sequence[Segment], limit: int, count: Count) -> Iterato
 
 
 def _parts(slices: Iterable[str]) -> Split:
-    """The slices of a text without the white space around them, which stands between them then."""
+    """The slices of a text as segments, the white space around them as separators."""
     texts: list[str] = []
     spaces = [""]
-    for piece in slices:
-        text = piece.strip()
+    for part in slices:
+        text = part.strip()
         if not text:
-            spaces[-1] += piece
+            spaces[-1] += part
             continue
-        begin = piece.index(text)
-        spaces[-1] += piece[:begin]
+        begin = part.index(text)
+        spaces[-1] += part[:begin]
         texts.append(text)
-        spaces.append(piece[begin + len(text) :])
+        spaces.append(part[begin + len(text) :])
     return Split(spaces[0], tuple(map(Segment, texts, spaces[1:])))
 
 
-def _cut(segment: Segment, places: Iterable[int]) -> list[Segment]:
-    """The segment cut at these places; the last part keeps the separator."""
-    edges = [0, *places, len(segment.text)]
+def _cut(segment: Segment, indices: Iterable[int]) -> list[Segment]:
+    """The segment cut at these indices; the last part keeps the separator."""
+    edges = [0, *indices, len(segment.text)]
     *first, last = _parts(segment.text[begin:end] for begin, end in pairwise(edges)).segments
     return [*first, Segment(last.text, segment.separator)]
 
@@ -142,37 +142,37 @@ def _ends_sentence(text: str, match: re.Match[str], has_capitals: bool) -> bool:
 
 
 def _middle(text: str) -> int:
-    """Where to cut a text in two: near its middle, at the strongest mark that leaves no small rest."""
+    """The index at which to cut a text in two: near its middle, at the strongest mark that leaves no small rest."""
     middle, margin = len(text) // 2, max(1, len(text) // 4)
     clause_ends = [match.end() for match in _CLAUSE_END.finditer(text)]
     word_ends = [match.end() for match in _WORD_END.finditer(text)]
     choices = [
-        [place for place in clause_ends if margin <= place <= len(text) - margin],
-        [place for place in word_ends if margin <= place <= len(text) - margin],
+        [index for index in clause_ends if margin <= index <= len(text) - margin],
+        [index for index in word_ends if margin <= index <= len(text) - margin],
         word_ends,  # beside a very long word
         _sign_ends(text, middle),
         [middle],
     ]
-    return min(next(filter(None, choices)), key=lambda place: abs(place - middle))
+    return min(next(filter(None, choices)), key=lambda index: abs(index - middle))
 
 
 def _sign_ends(text: str, middle: int) -> list[int]:
-    """Places near the middle that do not tear a sign apart: accents, vowel signs, joined or coloured emoji."""
+    """Indices near the middle that do not split a character from its accents, vowel signs or emoji modifiers."""
     return [
-        place
-        for place in range(max(1, middle - _NEAR), min(len(text), middle + _NEAR))
-        if "\u200d" not in text[place - 1 : place + 1]
-        and unicodedata.category(text[place])[0] != "M"
-        and not "\U0001f3fb" <= text[place] <= "\U0001f3ff"
+        index
+        for index in range(max(1, middle - _NEAR), min(len(text), middle + _NEAR))
+        if "\u200d" not in text[index - 1 : index + 1]
+        and unicodedata.category(text[index])[0] != "M"
+        and not "\U0001f3fb" <= text[index] <= "\U0001f3ff"
     ]
 
 
-def _joint(segment: Segment, answer: str) -> str:
-    """What stands after this answer, before the next. Only one of the two languages may put spaces there."""
+def _separator(segment: Segment, output: str) -> str:
+    """What separates this output from the next. Only one of the two languages may use spaces there."""
     separator = segment.separator
     if separator.strip(" "):
         return separator  # line ends and tabs mean something
-    if _ENDS_UNSPACED.search(answer):
+    if _ENDS_UNSPACED.search(output):
         return separator[1:]
     if separator == "" and _ENDS_A_PART.search(segment.text):
         return " "

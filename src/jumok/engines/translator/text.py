@@ -183,14 +183,14 @@ class TextTranslator:
         """The bias by id. The word-initial and the word-internal token are biased; with `▁` only the former."""
         if not words:
             return {}
-        ids = {piece: number for number, piece in enumerate(self.tokenizer.pieces(range(self.tokenizer.size)))}
+        ids = {token: number for number, token in enumerate(self.tokenizer.pieces(range(self.tokenizer.size)))}
         bias: dict[int, float] = {}
         for word, value in words.items():
-            found = [ids[piece] for piece in (word, SPACE_MARK + word) if piece in ids]
+            found = [ids[token] for token in (word, SPACE_MARK + word) if token in ids]
             if not found:
-                pieces = " ".join(self.tokenizer.pieces(self.tokenizer.encode([word.lstrip(SPACE_MARK)])[0]))
+                several = " ".join(self.tokenizer.pieces(self.tokenizer.encode([word.lstrip(SPACE_MARK)])[0]))
                 raise ConfigError(
-                    f'bias: "{word}" is not a token of the vocabulary, but several: {pieces}. Bias these.'
+                    f'bias: "{word}" is not a token of the vocabulary, but several: {several}. Bias these.'
                 )
             bias.update(dict.fromkeys(found, value))
         return bias
@@ -211,7 +211,7 @@ class TextTranslator:
             for indices, score in _best_combinations(translated, options.n_best)
         ]
         best = [segment.hypotheses[0] for segment in translated]
-        tokens = tuple(piece for hypothesis in best for piece in self.tokenizer.pieces(hypothesis.ids))
+        tokens = tuple(token for hypothesis in best for token in self.tokenizer.pieces(hypothesis.ids))
         return Result(
             ranked[0].text,
             ranked[0].score,
@@ -228,9 +228,9 @@ class TextTranslator:
         return self.engine.align([segment.source for segment in translated], outputs)
 
     def _alignment(self, translated: Sequence[_Translated], weights: Sequence[FloatMatrix]) -> Alignment:
-        pieces = self.tokenizer.pieces
+        subwords = self.tokenizer.pieces
         return join_alignments(
-            (pieces(segment.source), pieces(segment.hypotheses[0].ids), matrix)
+            (subwords(segment.source), subwords(segment.hypotheses[0].ids), matrix)
             for segment, matrix in zip(translated, weights, strict=True)
         )
 
