@@ -70,54 +70,28 @@ def resolve(reference: str) -> Any:
 
 register_encoder(EncoderEntry("tokenizer", "tokenizer.model", "jumok.tokenizer:Tokenizer"))
 
-register(
-    Task(
-        name="translator",
-        title="translator",
-        train_command="translator",
-        usage="echo {text} | jumok translate -m {run}",
-        encoder="tokenizer",
-        config="jumok.model.config.translator:TranslatorConfig",
-        model="jumok.model.translator:Translator",
-        recipe="jumok.recipes.translator:TranslatorRecipe",
-        facade="jumok.engines.translator.text:TextTranslator",
-        evaluation="jumok.recipes.evaluating.translator:evaluate",
-        certify="jumok.recipes.certifying.translator:certify",
-        conversion="jumok.engines.translator.conversion:make_spec",
-        command="jumok.cli.train_translator:command",
+
+def _register_built_in(name: str, title: str, class_prefix: str, train_command: str, usage: str) -> None:
+    """Register a task whose parts are where all built-in ones are: in files of its name, one in every layer."""
+    register(
+        Task(
+            name=name,
+            title=title,
+            train_command=train_command,
+            usage=usage,
+            encoder="tokenizer",
+            config=f"jumok.model.config.{name}:{class_prefix}Config",
+            model=f"jumok.model.{name}:{class_prefix}",
+            recipe=f"jumok.recipes.{name}:{class_prefix}Recipe",
+            facade=f"jumok.engines.{name}.text:Text{class_prefix}",
+            evaluation=f"jumok.recipes.evaluating.{name}:evaluate",
+            certify=f"jumok.recipes.certifying.{name}:certify",
+            conversion=f"jumok.engines.{name}.conversion:make_spec",
+            command=f"jumok.cli.train_{name}:command",
+        )
     )
-)
-register(
-    Task(
-        name="classifier",
-        title="classifier",
-        train_command="classifier",
-        usage="echo {text} | jumok classify -m {run}",
-        encoder="tokenizer",
-        config="jumok.model.config.classifier:ClassifierConfig",
-        model="jumok.model.classifier:Classifier",
-        recipe="jumok.recipes.classifier:ClassifierRecipe",
-        facade="jumok.engines.classifier.text:TextClassifier",
-        evaluation="jumok.recipes.evaluating.classifier:evaluate",
-        certify="jumok.recipes.certifying.classifier:certify",
-        conversion="jumok.engines.classifier.conversion:make_spec",
-        command="jumok.cli.train_classifier:command",
-    )
-)
-register(
-    Task(
-        name="language_model",
-        title="language model",
-        train_command="lm",
-        usage="jumok generate -m {run} --prompt {text}",
-        encoder="tokenizer",
-        config="jumok.model.config.language_model:LanguageModelConfig",
-        model="jumok.model.language_model:LanguageModel",
-        recipe="jumok.recipes.language_model:LanguageModelRecipe",
-        facade="jumok.engines.language_model.text:TextLanguageModel",
-        evaluation="jumok.recipes.evaluating.language_model:evaluate",
-        certify="jumok.recipes.certifying.language_model:certify",
-        conversion="jumok.engines.language_model.conversion:make_spec",
-        command="jumok.cli.train_language_model:command",
-    )
-)
+
+
+_register_built_in("translator", "translator", "Translator", "translator", "echo {text} | jumok translate -m {run}")
+_register_built_in("classifier", "classifier", "Classifier", "classifier", "echo {text} | jumok classify -m {run}")
+_register_built_in("language_model", "language model", "LanguageModel", "lm", "jumok generate -m {run} --prompt {text}")
