@@ -39,14 +39,10 @@ class _Rows:
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class Batch(_Rows):
-    """Sentence pairs. Rows end with padding."""
+class _Predicted(_Rows):
+    """A batch whose target tokens are to be predicted."""
 
-    source: IdArray  # [B, S] ends with </s>
-    target_in: IdArray  # [B, T] begins with <s>
-    target_out: IdArray  # [B, T] target_in one token later: ends with </s>
-    lines: IdArray  # [B] of each pair in the corpus
+    target_out: IdArray
 
     @property
     def tokens(self) -> int:
@@ -55,17 +51,22 @@ class Batch(_Rows):
 
 
 @dataclass(frozen=True)
-class TextBatch(_Rows):
+class Batch(_Predicted):
+    """Sentence pairs. Rows end with padding."""
+
+    source: IdArray  # [B, S] ends with </s>
+    target_in: IdArray  # [B, T] begins with <s>
+    target_out: IdArray  # [B, T] target_in one token later: ends with </s>
+    lines: IdArray  # [B] of each pair in the corpus
+
+
+@dataclass(frozen=True)
+class TextBatch(_Predicted):
     """Texts of which every token is to be predicted."""
 
     target_in: IdArray  # [B, T] begins with <s>
     target_out: IdArray  # [B, T] target_in one token later: ends with </s>
     lines: IdArray
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens to predict."""
-        return int(np.count_nonzero(self.target_out != PAD))
 
 
 @dataclass(frozen=True)

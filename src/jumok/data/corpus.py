@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import Example, ExampleKind, InputEncoder, Rejections
-from jumok.data.source_files import corpus_fingerprint, keep_streams
+from jumok.data.source_files import fingerprint_of, keep_streams
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
 from jumok.data.store import TokenStore
@@ -77,7 +77,7 @@ def prepare_corpus(
 
     Raises ChangedDataError, before anything is written, if `expected` is given and is not the fingerprint. With an
     `encoder` none is learned, and `size` does not matter. The files are hashed, and parsed once if the corpus is to be
-    made; memory is bounded but for 24 bytes a sentence pair, a vocabulary's sample of lines, and the validation set.
+    made. Memory: less than 100 bytes a sentence pair, a sample of 500,000 lines for the vocabulary, the validation set.
     """
     files = keep_streams(paths, directory, "input")
     valid_files = None if valid is None else keep_streams(valid, directory, "valid")
@@ -87,7 +87,7 @@ def prepare_corpus(
             raise InputError(f"{path}: no such file. Give {kind.files}.")
     vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
     settings = (kind.name, len(files), vocabulary, kind.longest, seed, *kind.variant)
-    fingerprint = corpus_fingerprint(everything, *settings)
+    fingerprint = fingerprint_of(everything, *settings)
     if expected not in (None, fingerprint):
         raise ChangedDataError(
             f"{', '.join(path.name for path in everything)}: changed since this training began. Bring back the old "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
@@ -34,16 +34,12 @@ def keep_streams(paths: Sequence[str | Path], directory: Path, name: str) -> lis
     return kept
 
 
-def corpus_fingerprint(paths: Sequence[Path], *settings: object) -> str:
-    """A digest of everything that decides what is made from these files and directories."""
+def fingerprint_of(paths: Sequence[Path], *settings: object) -> str:
+    """A digest of the contents of files and directories, of the names that matter, and of settings."""
     names = [_deciding_names(path) for path in paths]
-    return fingerprint_of(chain.from_iterable(map(_all_files, paths)), *settings, *([names] if any(names) else []))
-
-
-def fingerprint_of(paths: Iterable[Path], *settings: object) -> str:
-    """A digest of the contents of files and of settings."""
+    settings = (*settings, names) if any(names) else settings
     digest = sha256(repr(settings).encode())
-    for path in paths:
+    for path in chain.from_iterable(map(_all_files, paths)):
         try:
             with open(path, "rb") as file:
                 digest.update(file_digest(file, "sha256").digest())

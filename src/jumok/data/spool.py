@@ -24,7 +24,7 @@ class Spool:
         self._directory = directory
         self._pending: list[tuple[Any, ...]] = []
         with explained_writing(directory):
-            self._file = TemporaryFile(dir=directory, prefix=".tmp-")  # noqa: SIM115
+            self._file = TemporaryFile(dir=directory, prefix="spool-")  # noqa: SIM115
 
     def __enter__(self) -> Self:
         return self

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jumok.data.checking.check import Finding, Report, check_pairs
-from jumok.data.checking.findings import KINDS
+from jumok.data.checking.check import check_pairs
+from jumok.data.checking.findings import KINDS, Finding, Report
 from jumok.data.checking.symptoms import first_unpartnered, is_garbled, lacks_script, majority_script
 from jumok.errors import InputError
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jumok.data.checking.findings import KINDS, Excerpt, Finding, Report, SideTotals
-from jumok.data.checking.survey import EXAMPLES, SideSurvey, Survey, ValidationPairs, excerpt
+from jumok.data.checking.findings import KINDS, Finding, Report, SideTotals
+from jumok.data.checking.survey import EXAMPLES, Excerpt, SideSurvey, Survey, ValidationPairs, excerpt
 from jumok.data.checking.symptoms import (
     first_unpartnered,
     length_misfit,
@@ -24,8 +24,6 @@ from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import text_of, without_compression
 from jumok.data.reading.pairs import UnequalLengthError, names_of, read_pairs, read_records
 from jumok.errors import InputError
-
-__all__ = ["Excerpt", "Finding", "PairCheck", "Report", "SideTotals", "check_pairs"]
 
 _FATAL = ("unequal-length", "labels")  # training on such a corpus is useless
 _REJECTED = ("malformed", "empty-side", "too-long")  # counted among the rejections of a training already

@@ -8,8 +8,6 @@ from typing import Any
 
 from jumok.data.checking.survey import Excerpt
 
-__all__ = ["KINDS", "Excerpt", "Finding", "Report", "SideTotals"]
-
 # For each kind of finding, the most serious first: what was found, {n} times, and what to do about it.
 KINDS = {
     "unequal-length": (
