@@ -144,7 +144,7 @@ def _choose_length(plan: Plan, recipe: Recipe, began: float) -> Plan:
         assert plan.step_seconds is not None
         updates = (settings.stop.minutes * 60 - (time.perf_counter() - began)) / plan.step_seconds
         validations = choose_validations(max(1, int(updates)), work) + FINAL_VALIDATIONS + recipe.export_validations
-        estimate = max(1, int(updates - validations * work.validation_steps))
+        estimate = max(1, int(updates / 2), int(updates - validations * work.validation_steps))
     choices = choose_length(settings, work, PRESETS.get(settings.preset, {}), estimate)
     settings = settings.changed({choice.name: choice.value for choice in choices})
     steps = chosen(settings.stop.steps) if estimate is None else estimate

@@ -88,7 +88,9 @@ class TranslatorRecipe(Recipe):
         hypotheses = engine.generate(encoded, SearchOptions(beam=1, max_ratio=VALIDATION_RATIO))
         outputs = tokenizer.decode([best[0].ids for best in hypotheses])
         scores = corpus_scores(outputs, references)
-        log_probs = [value for row in engine.score(encoded, tokenizer.encode(references)) for value in row]
+        targets = tokenizer.encode(references)
+        log_probs = [value for row in engine.score(encoded, targets) for value in row]
+        written = sum(len(best[0].ids) for best in hypotheses)
         shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
         metrics = {
             "loss": -sum(log_probs) / len(log_probs),
@@ -97,7 +99,7 @@ class TranslatorRecipe(Recipe):
             "signatures": [scores.bleu_signature, scores.chrf_signature],
             "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
         }
-        return Validation(scores.bleu, metrics)
+        return Validation(scores.bleu, metrics, effort=max(1.0, written / sum(map(len, targets))))
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:

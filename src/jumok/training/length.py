@@ -15,7 +15,8 @@ from typing import NamedTuple
 # speed is known only roughly.
 TOLERANCE, TOLERANCE_OF_REST = 0.015, 0.05
 CHECK_SHARE = 0.005  # of the time asked for, between two comparisons with the clock
-WINDOW_SHARE, LEAST_STEPS = 0.04, 20  # the speed of now: that of so much of the time, and of so many steps at least
+WINDOW_SHARE, WINDOW_STEPS = 0.04, 20  # the speed of now: that of so much of the time, and of so many steps at least
+LEAST_STEPS = 3  # before that, nothing is known about the speed
 
 
 class _Segment(NamedTuple):
@@ -92,13 +93,16 @@ class TimeLimit:
         """An update took so long."""
         self._times.append(seconds)
         self._sum += seconds
-        while len(self._times) > LEAST_STEPS and self._sum - self._times[0] > WINDOW_SHARE * self.seconds:
+        while len(self._times) > WINDOW_STEPS and self._sum - self._times[0] > WINDOW_SHARE * self.seconds:
             self._sum -= self._times.popleft()
 
     def forecast(self, step: int, last: int) -> int:
         """The last update after `step` of them; `last` itself if that is about right, or was looked at just now."""
         now = self._elapsed()
-        if len(self._times) < LEAST_STEPS or now - self._checked < CHECK_SHARE * self.seconds:
+        if len(self._times) < LEAST_STEPS:
+            return max(last, step + LEAST_STEPS)
+        is_known = len(self._times) >= WINDOW_STEPS or self._sum >= WINDOW_SHARE * self.seconds
+        if step + 1 < last and (not is_known or now - self._checked < CHECK_SHARE * self.seconds):
             return last
         self._checked = now
         each = self._sum / len(self._times)

@@ -264,13 +264,14 @@ class Trainer:
             if self.leads:
                 self.full_model.load_state_dict(weights)
         if self.leads:
-            self._validate_on_rank_0()
-            self.progress.validation_seconds = time.perf_counter() - started
+            effort = self._validate_on_rank_0()
+            self.progress.validation_seconds = (time.perf_counter() - started) / effort
         for name, value in self.group.broadcast(asdict(self.progress)).items():
             setattr(self.progress, name, value)
         self.on_event({"event": "training"})
 
-    def _validate_on_rank_0(self) -> None:
+    def _validate_on_rank_0(self) -> float:
+        """Returns the effort of the validation."""
         progress = self.progress
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
@@ -279,6 +280,7 @@ class Trainer:
             progress.best_step, progress.stale = progress.step, 0
         else:
             progress.stale += 1
+        return validation.effort
 
     def _publish_if_best(self, validation: Validation) -> bool:
         best = self.progress.best_score
