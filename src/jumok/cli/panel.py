@@ -171,8 +171,6 @@ def _lines(event: Event, status: Status) -> Iterator[str]:
         yield from describe_rejections(event)
     elif kind == "plan":
         yield from describe_plan(event)
-    elif kind == "forecast":
-        yield f"This will take about {duration(event['seconds'])}, by the speed of the first steps."
     elif kind == "resumed":
         yield f"continuing from step {event['step']:,} of {status.total:,}"
     elif kind == "already_done":

@@ -53,13 +53,6 @@ class SettingsEvent(TypedDict):
     steps: int
 
 
-class ForecastEvent(TypedDict):
-    """How long the training will take, from its first seconds."""
-
-    event: Literal["forecast"]
-    seconds: float  # from now on
-
-
 class ResumedEvent(TypedDict):
     """Training continues from a checkpoint. `changed`: versions, threads … whose change costs the same bits."""
 
@@ -162,7 +155,6 @@ Event = (
     | FindingEvent
     | PlanEvent
     | SettingsEvent
-    | ForecastEvent
     | ResumedEvent
     | RestartedEvent
     | RejectedEvent

@@ -32,7 +32,6 @@ from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
 CHECKPOINT_SECONDS = 300.0  # between two checkpoints, if `checkpoint.every` is not given
-FORECAST_SECONDS, FORECAST_STEPS = 5.0, 20  # of training, before its length in seconds is forecast
 FINAL_VALIDATIONS = 2  # of the averages
 
 
@@ -74,7 +73,6 @@ class Trainer:
         self._elapsed_before = 0.0  # seconds that earlier processes used
         self._saved = time.perf_counter()
         self._time_limit = options.seconds and TimeLimit(options.seconds, self.elapsed, self._overhead)
-        self._first: tuple[int, float] | None = None  # step and time of the first update, until the forecast is made
 
     def train(self) -> Progress:
         """Train until the end. Returns the final progress."""
@@ -218,24 +216,11 @@ class Trainer:
         averages = FINAL_VALIDATIONS if options.average > 1 and to_come + len(self.progress.scores) > 1 else 0
         return (to_come + averages + options.export_validations) * self.progress.validation_seconds
 
-    def _report_forecast(self) -> None:
-        """Tell once how long the training will take, when its speed is known."""
-        now, step = time.perf_counter(), self.progress.step
-        if self._first is None:
-            self._first = step, now
-        steps, seconds = step - self._first[0], now - self._first[1]
-        if steps >= FORECAST_STEPS and seconds >= FORECAST_SECONDS:
-            left = (self.length.last_step(step) - step) * seconds / steps + self._overhead()
-            self.on_event({"event": "forecast", "seconds": left})
-            self._first = (step, math.inf)
-
     def _after_step(self, stop: bool, save: bool) -> None:
         progress, options = self.progress, self.options
         last = self._at_last_step()
         if progress.step % options.log_every == 0 or last:
             self._log_training()
-        if self.leads and not options.seconds:
-            self._report_forecast()
         if options.validate_every is None:
             validate = self.length.passes(progress.step, options.validations)
         else:
