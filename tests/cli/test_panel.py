@@ -126,7 +126,10 @@ def test_the_panel_shows_where_the_training_stands() -> None:
 @pytest.mark.parametrize(
     ("event", "phase"),
     [
-        ({"event": "reading"}, "Reading the corpus"),
+        ({"event": "reading"}, "Reading and checking the corpus"),
+        ({"event": "vocabulary"}, "Learning the vocabulary"),
+        ({"event": "encoding"}, "Encoding the corpus"),
+        (SETTINGS, "Preparing the model"),
         ({"event": "measuring"}, "Measuring this machine"),
         (train(20, 4000, 10.0), "Training"),
         ({"event": "validating", "step": 20}, "Validating"),

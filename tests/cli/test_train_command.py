@@ -323,3 +323,13 @@ def test_lengths_that_cannot_be_are_refused(jumok: Jumok, tmp_path: Path, length
     assert ended.code == 2
     assert f"stop.{length}={float(value)} cannot be used" in ended.err
     assert not (tmp_path / "run").exists()
+
+
+def test_every_part_of_the_work_is_announced(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    ended = jumok("train", "translator", *train_arguments(tmp_path, steps=30), "--json")
+    assert ended.code == 0, ended.err
+    kinds = list(dict.fromkeys(json.loads(line)["event"] for line in ended.out.splitlines()))
+    expected = ["reading", "vocabulary", "encoding", "corpus", "plan", "settings", "training", "train", "validating"]
+    expected += ["valid", "averaging", "done", "exporting", "certifying", "finished"]
+    assert [kind for kind in kinds if kind in expected] == expected

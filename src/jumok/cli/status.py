@@ -16,10 +16,11 @@ Event = Mapping[str, Any]
 UNBALANCED = 1.5  # ratio of the largest class to the smallest
 # What the program does after an event, until the next one.
 PHASES = {
-    "reading": "Reading the corpus",
-    "checking": "Checking the corpus",
+    "reading": "Reading and checking the corpus",
     "vocabulary": "Learning the vocabulary",
+    "encoding": "Encoding the corpus",
     "measuring": "Measuring this machine",
+    "settings": "Preparing the model",
     "training": "Training",
     "validating": "Validating",
     "averaging": "Averaging checkpoints",

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from jumok.recipes import TrainingResult
 
 # A training stopped after one of these events has nothing to save yet.
-_BEFORE_THE_FIRST_STEP = ("reading", "corpus", "finding", "measuring", "plan", "settings", "resumed")
+_BEFORE_THE_FIRST_STEP = (
+    "reading",
+    "vocabulary",
+    "encoding",
+    "corpus",
+    "finding",
+    "measuring",
+    "plan",
+    "settings",
+    "resumed",
+)
 
 
 def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -72,12 +72,14 @@ def prepare_corpus(
     seed: int = 0,
     expected: str | None = None,
     encoder: InputEncoder | None = None,
+    on_phase: Callable[[str], None] = lambda _: None,
 ) -> Corpus:
     """The corpus in these files: opened if it is in `directory` already, else made and kept there.
 
     Raises ChangedDataError, before anything is written, if `expected` is given and is not the fingerprint. With an
     `encoder` none is learned, and `size` does not matter. The files are hashed, and parsed once if the corpus is to be
     made. Memory: less than 100 bytes a sentence pair, a sample of 500,000 lines for the vocabulary, the validation set.
+    `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
     files = keep_streams(paths, directory, "input")
     valid_files = None if valid is None else keep_streams(valid, directory, "valid")
@@ -94,7 +96,7 @@ def prepare_corpus(
             "files, start again with `fresh=True`, or accept the new ones with `continue_with_changes=True`."
         )
     known = _open(directory, fingerprint)
-    return known or _Preparation(kind, directory, files, valid_files, seed).make(fingerprint, encoder or size)
+    return known or _Preparation(kind, directory, files, valid_files, seed, on_phase).make(fingerprint, encoder or size)
 
 
 def open_corpus(directory: Path, fingerprint: str) -> Corpus:
@@ -111,10 +113,16 @@ class _Preparation:
     """Makes a corpus. The files are read once; everything else is made from a spool of their examples."""
 
     def __init__(
-        self, kind: ExampleKind, directory: Path, paths: Sequence[Path], valid: Sequence[Path] | None, seed: int
+        self,
+        kind: ExampleKind,
+        directory: Path,
+        paths: Sequence[Path],
+        valid: Sequence[Path] | None,
+        seed: int,
+        on_phase: Callable[[str], None],
     ) -> None:
         self.kind, self.directory, self.paths, self.seed = kind, directory, paths, seed
-        self.valid_paths = valid
+        self.valid_paths, self.on_phase = valid, on_phase
         self.holdout = Holdout(seed)
         self.rejections = Rejections()
         self.classes: dict[str, int] = {}
@@ -135,7 +143,9 @@ class _Preparation:
     def _make(self, spool: Spool, fingerprint: str, given: InputEncoder | int | None) -> Corpus:
         kind = self.kind
         given_valid, findings = self._read(spool)
+        self.on_phase("vocabulary")
         encoder, reason = self._encoder(spool, given)
+        self.on_phase("encoding")
         if kind.labelled:
             self.classes = self._count_classes(spool)
         train, held_out = self._store(spool, encoder, fingerprint)

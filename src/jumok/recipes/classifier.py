@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from jumok.data.batch import LabelledBatch
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
-from jumok.data.examples import Example, ExampleKind, InputEncoder
+from jumok.data.examples import Example, ExampleKind
 from jumok.data.kinds import TEXTS_WITH_LABELS
 from jumok.data.reading.labelled import read_labelled
 from jumok.engines.classifier.torch import class_scores
@@ -63,13 +63,11 @@ class ClassifierRecipe(Recipe):
         """Labelled texts; the known classes help to find the column of the labels."""
         return replace(TEXTS_WITH_LABELS, read=partial(read_labelled, known=list(card.get("classes", {}))))
 
-    def prepare(
-        self, store: Path, settings: Settings, *, expected: str | None, encoder: InputEncoder | None
-    ) -> dict[str, Any]:
+    def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. The notebook's model has the notebook's vocabulary, not what suits a classifier best."""
         if settings.preset == NOTEBOOK and not settings.has("tokenizer.size"):
             settings = settings.changed({"tokenizer.size": NOTEBOOK_VOCABULARY})
-        return super().prepare(store, settings, expected=expected, encoder=encoder)
+        return super().prepare(store, settings, **options)
 
     def card(self) -> dict[str, Any]:
         """The names of the classes, in the order of the scores, and the number of training texts of each."""

@@ -54,12 +54,18 @@ class Recipe(ABC):
         preset(name, task=cls.task, vocabulary=1, **settings.model)
 
     def prepare(
-        self, store: Path, settings: Settings, *, expected: str | None, encoder: InputEncoder | None
+        self,
+        store: Path,
+        settings: Settings,
+        *,
+        expected: str | None,
+        encoder: InputEncoder | None,
+        on_phase: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any]:
         """Read the corpus into `store`, or find it ready there, and return the facts about it.
 
         Raises ChangedDataError, before anything is written, if `expected` is given and is not its fingerprint. With an
-        `encoder` none is learned.
+        `encoder` none is learned. `on_phase` gets "vocabulary" and "encoding" when these begin.
         """
         self.corpus = prepare_corpus(
             self.kind,
@@ -70,6 +76,7 @@ class Recipe(ABC):
             seed=settings.seed,
             expected=expected,
             encoder=encoder,
+            on_phase=on_phase,
         )
         return self.corpus.facts
 

@@ -201,13 +201,20 @@ class _Job:
         expected = self.before["fingerprint"] if self.before else None
         encoder = self._kept_encoder() if self.keeps_encoder else None
         try:
-            return self.recipe.prepare(self.run.store, self.asked, expected=expected, encoder=encoder)
+            return self._prepare_recipe(expected, encoder)
         except ChangedDataError:
             if not self.changes_allowed:
                 raise
         encoder = self._kept_encoder()
         self.keeps_encoder = encoder is not None
-        return self.recipe.prepare(self.run.store, self.asked, expected=None, encoder=encoder)
+        return self._prepare_recipe(None, encoder)
+
+    def _prepare_recipe(self, expected: str | None, encoder: InputEncoder | None) -> dict[str, Any]:
+        def on_phase(name: str) -> None:
+            self.on_event(cast(Any, {"event": name}))
+
+        store, asked = self.run.store, self.asked
+        return self.recipe.prepare(store, asked, expected=expected, encoder=encoder, on_phase=on_phase)
 
     def _kept_encoder(self) -> InputEncoder | None:
         return kept_encoder(self.run, self.recipe.kind.encoder)

@@ -13,7 +13,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 class PhaseEvent(TypedDict):
     """A part of the work begins that says nothing while it lasts."""
 
-    event: Literal["reading", "measuring", "training", "validating", "averaging", "exporting", "certifying"]
+    event: (
+        Literal["reading", "vocabulary", "encoding", "measuring"]
+        | Literal["training", "validating", "averaging", "exporting", "certifying"]
+    )
 
 
 class CorpusEvent(TypedDict):
