@@ -124,12 +124,10 @@ def timed(path: Path, clock: Clock, **changes: Any) -> Toy:
         loss_of=loss_of,
         steps=100,
         accumulate=1,
-        seconds=100.0,
         validate_every=None,
         validations=5,
         checkpoint_every=7,
-        limits={"minutes": 100 / 60},
-        **changes,
+        **{"seconds": 100.0, **changes},
     )
     return toy
 
@@ -177,3 +175,14 @@ def test_time_in_which_it_was_stopped_does_not_count(tmp_path: Path, monkeypatch
     assert progress is not None
     assert 95 < again.trainer.elapsed() < 105
     assert 110 < progress.step < 130
+
+
+def test_a_finished_training_that_is_given_more_time_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, lambda step: 0.8)
+    first = timed(tmp_path / "run", clock)
+    assert first.go() is not None
+    longer = timed(tmp_path / "run", clock, seconds=200.0)
+    progress = longer.go()
+    assert progress is not None
+    assert 190 < longer.trainer.elapsed() < 210
+    assert progress.step > 1.8 * first.trainer.progress.step

@@ -96,6 +96,11 @@ class TimeLimit:
         while len(self._times) > WINDOW_STEPS and self._sum - self._times[0] > WINDOW_SHARE * self.seconds:
             self._sum -= self._times.popleft()
 
+    def steps_in_rest(self, each: float) -> int:
+        """How many updates of so many seconds fit into the time that remains; 0 if next to none remains."""
+        left = self.seconds - self._elapsed() - self._overhead()
+        return int(left / each) if left > TOLERANCE * self.seconds else 0
+
     def forecast(self, step: int, last: int) -> int:
         """The last update after `step` of them; `last` itself if that is about right, or was looked at just now."""
         now = self._elapsed()

@@ -79,6 +79,7 @@ class Trainer:
         self._restore()
         if self.progress.step == 0:
             self._try_largest_batch()
+        self._extend_length()
         self.model.train()
         self.on_event({"event": "training"})
         while not self._finished():
@@ -198,6 +199,17 @@ class Trainer:
         if forecast != last:
             self.run.record(length=[*self.length.changes, [step, forecast]])
         return forecast
+
+    def _extend_length(self) -> None:
+        """Add the steps of time that was added since the last step was made."""
+        progress = self.progress
+        if self._time_limit and progress.step and self._at_last_step():
+            more = self._time_limit.steps_in_rest(progress.seconds / progress.step) if self.leads else 0
+            last_step = progress.step + self.group.broadcast(more)
+            if last_step > progress.step:
+                self.length.change(progress.step, last_step)
+                if self.leads:
+                    self.run.record(length=self.length.changes)
 
     def _change_length(self, last_step: int) -> None:
         step = self.progress.step
