@@ -7,8 +7,6 @@ folders (a README, an export) may lie in the directory; they are not part of the
 Neither writing nor reading imports torch: weights are float32 NumPy arrays.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

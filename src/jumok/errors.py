@@ -1,7 +1,5 @@
 """Errors a user can cause. Each says what is wrong, where, and what to do; no traceback is shown for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One random stream for each purpose, so that no part of the program changes the numbers another part draws."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 

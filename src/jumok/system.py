@@ -1,7 +1,5 @@
 """What differs between Linux, macOS and Windows, in one place. The rest of the program asks here."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -4,8 +4,6 @@ References are strings, "module:name", and are imported only when `resolve` is a
 torch nor any other part of Jumok. A new task is one more entry here, or one `register` call elsewhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any

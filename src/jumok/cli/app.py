@@ -4,8 +4,6 @@ Exit codes: 0 success, 1 a bug, 2 wrong input or options, 3 findings of `check`,
 128 + n when signal n ended it.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

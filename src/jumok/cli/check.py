@@ -1,7 +1,5 @@
 """jumok check: find problems in a parallel corpus before hours are spent on it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

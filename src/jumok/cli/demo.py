@@ -1,7 +1,5 @@
 """jumok demo: a tour of a few minutes that needs no data and writes everything to one directory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

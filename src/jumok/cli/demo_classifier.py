@@ -1,7 +1,5 @@
 """jumok demo classifier: positive and negative reviews."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jumok.cli.demo_training import DemoTraining

@@ -1,7 +1,5 @@
 """jumok demo lm: a language model of Korean sentences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jumok.cli.demo_training import DemoTraining

@@ -1,7 +1,5 @@
 """What the demos share: write data, train on it, and name the run in commands to try."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

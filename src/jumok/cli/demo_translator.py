@@ -1,7 +1,5 @@
 """jumok demo: an English-Korean translator."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """jumok embed: a vector for every line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

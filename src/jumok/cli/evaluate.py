@@ -1,7 +1,5 @@
 """jumok evaluate: how good a model is on test data."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """jumok export: convert a model for fast inference, and certify the result."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Messages from below the command line name Python arguments; here they become command-line flags."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """jumok generate: continue a text."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

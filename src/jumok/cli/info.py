@@ -1,7 +1,5 @@
 """jumok info: what a model directory or a run directory contains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A group of commands that are imported when they are needed: `jumok translate` does not wait for the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

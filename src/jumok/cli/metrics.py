@@ -1,7 +1,5 @@
 """Names and formats of the metrics of a validation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options that several commands share, so that they have one name and one help text."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

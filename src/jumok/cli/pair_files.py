@@ -1,7 +1,5 @@
 """--valid and --probe of parallel texts: one file that holds both sides, or two text files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

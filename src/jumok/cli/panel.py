@@ -1,7 +1,5 @@
 """The progress of a training: a live panel on a terminal, plain lines elsewhere, JSON for programs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Pictures: the attention of a translation to its source, and the confusion matrix of a classifier."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`--processes N`: this process is rank 0 and starts the others on the same machine."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

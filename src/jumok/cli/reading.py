@@ -1,7 +1,5 @@
 """Lines from files and pipes, in chunks: as many lines as are available, within a bound on memory."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """jumok score: how probable a translator finds given translations."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

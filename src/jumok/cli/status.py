@@ -1,7 +1,5 @@
 """The state of a training, gathered from its events, and the events in words."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """jumok train: one command for each task of the table."""
 
-from __future__ import annotations
-
 from jumok.cli.lazy_group import LazyGroup
 from jumok.tasks import TASKS
 

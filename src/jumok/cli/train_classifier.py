@@ -1,7 +1,5 @@
 """jumok train classifier."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """jumok train lm."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

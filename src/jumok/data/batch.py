@@ -1,7 +1,5 @@
 """Batches: padded arrays of ids, made in a background thread while the model trains on another."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence

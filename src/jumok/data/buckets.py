@@ -1,7 +1,5 @@
 """Batches of examples of similar length, by a budget of tokens. Their order is a pure function of (seed, epoch)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from hashlib import sha256
 

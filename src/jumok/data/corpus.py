@@ -6,8 +6,6 @@ It is made once, and again when a file or a setting that matters has changed or 
 `ExampleKind` of a task says what is read and how it is encoded.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

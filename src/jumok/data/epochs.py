@@ -1,7 +1,5 @@
 """A prepared corpus as batches, epoch by epoch. Their order depends on (seed, epoch) alone."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar

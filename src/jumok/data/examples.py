@@ -1,7 +1,5 @@
 """Examples: what a model is trained and validated on, how they are encoded, and which of them cannot be used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

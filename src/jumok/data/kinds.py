@@ -1,7 +1,5 @@
 """The kinds of examples that the built-in tasks learn from: sentence pairs, labelled texts, passages of text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The files of a corpus: copies of those that can be read only once, and a fingerprint of all of them."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Sequence

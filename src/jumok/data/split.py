@@ -1,7 +1,5 @@
 """Which examples of a corpus are held out for validation, if no validation files are given."""
 
-from __future__ import annotations
-
 import heapq
 import json
 from hashlib import blake2b

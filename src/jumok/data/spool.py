@@ -1,7 +1,5 @@
 """Examples in a temporary file: a corpus is read and parsed once, however often its examples are needed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

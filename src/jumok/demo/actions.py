@@ -1,7 +1,5 @@
 """Patterns of the built-in corpus in which somebody does something: statements, questions, requests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from jumok.demo.grammar import (

@@ -1,7 +1,5 @@
 """Patterns of the built-in corpus with two clauses: because, and, but."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

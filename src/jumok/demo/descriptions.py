@@ -1,7 +1,5 @@
 """Patterns of the built-in corpus that say what something is, what it is like, and where it is."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 from jumok.demo.grammar import asked_or_told, be, korean_joined, korean_quality, place_phrase, sentence, spaced

@@ -8,8 +8,6 @@ Rules that make Korean a function of the English sentence:
 - Negation is -지 않다, but 모르다 for 알다, 없다 for 있다, ㄹ 수 없다, 지 않아도 되다.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from jumok.demo.korean import (

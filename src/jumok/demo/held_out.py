@@ -1,7 +1,5 @@
 """The word combinations that never occur in training: about 5 % of all, the same for every seed."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A Hangul syllable is one code point, U+AC00 + (lead · 21 + vowel) · 28 + final
 is arithmetic, and so is the change of one letter inside a syllable (가 + ㅆ = 갔).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache

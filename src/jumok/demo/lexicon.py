@@ -4,8 +4,6 @@ Tables are short strings so that they can be read and extended like a vocabulary
 "food -soup desk" means every noun of the class `food` but soup, and also desk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

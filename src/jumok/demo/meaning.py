@@ -1,7 +1,5 @@
 """The meaning of a sentence before it is put into words: noun phrases and clauses, for both languages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ and the latter again with *wide*, where "it" is the street. Their combinations I
 are held out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

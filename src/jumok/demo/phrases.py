@@ -1,7 +1,5 @@
 """Random noun phrases, adjuncts and clauses that make sense."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random

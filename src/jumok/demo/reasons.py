@@ -1,7 +1,5 @@
 """The reasons for which people and animals of the built-in corpus do something, or do not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jumok.demo.lexicon import ADJECTIVES, Adjective

@@ -1,7 +1,5 @@
 """Patterns of the built-in corpus with a relative clause, which Korean puts before its noun."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from jumok.demo.actions import EVENTS

@@ -4,8 +4,6 @@ Negation turns a word around ("not boring"), and of two clauses joined by "but" 
 by itself: a classifier that only counts words cannot get them all right.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from jumok.errors import InputError

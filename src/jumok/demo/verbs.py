@@ -1,7 +1,5 @@
 """The verbs of the built-in corpus: their English and Korean forms, who does what to what, where, how, and why."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Batches of sequences of similar length, and results put back into the original order. No torch here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 

@@ -1,7 +1,5 @@
 """The comparison of an exported model with PyTorch on probes. What is compared in each task: `recipes/certifying/`."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

@@ -6,8 +6,6 @@ An older export stays until the new one is complete. The weights come from the b
 the certificate needs PyTorch. Each task's own part is in `engines/<task>/conversion.py`.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A model directory → an object that takes and returns texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Which engine runs a model: its CTranslate2 export if there is one, else PyTorch, imported only then."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

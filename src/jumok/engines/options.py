@@ -1,7 +1,5 @@
 """Options of search, sampling, decoding and generation, checked when they are made. No torch here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

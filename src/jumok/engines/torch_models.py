@@ -3,8 +3,6 @@
 Shape letters: B rows, T tokens, N positions, D d_model, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar

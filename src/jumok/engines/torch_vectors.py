@@ -4,8 +4,6 @@ The encoder of a translator has to put everything that the translation needs int
 meaning are near each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Strict JSON: invalid input is refused, and what is written reads back equal."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

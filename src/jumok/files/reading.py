@@ -1,7 +1,5 @@
 """Reading durable files: at most as many bytes as expected, never through a link, verified before use."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import stat

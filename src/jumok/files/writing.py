@@ -1,7 +1,5 @@
 """Writing that survives crashes and full disks. Everything that changes the disk goes through a `FileSystem`."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

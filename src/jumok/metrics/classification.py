@@ -4,8 +4,6 @@ Axes: B texts, C classes. One temperature for all scores, fitted on validation t
 the texts that are positive with probability 80 %, 80 % are positive.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

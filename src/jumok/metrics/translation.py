@@ -1,7 +1,5 @@
 """Metrics of translations: BLEU and chrF by sacreBLEU, exact matches, and the perplexity of given pairs."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

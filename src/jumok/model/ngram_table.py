@@ -5,8 +5,6 @@ Axes: B texts, S tokens, U units (tokens or characters), L lengths of n-grams, R
 V vocabulary.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A baseline for classifiers: TF-IDF with logistic regression, on the same texts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

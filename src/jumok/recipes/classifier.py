@@ -1,7 +1,5 @@
 """Texts with labels in, a classifier out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

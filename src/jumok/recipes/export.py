@@ -1,7 +1,5 @@
 """A model in CTranslate2's format, certified, beside its weights. What is compared: `certifying/`, a file a task."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

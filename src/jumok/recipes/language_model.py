@@ -1,7 +1,5 @@
 """Text in, a language model out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Unpack

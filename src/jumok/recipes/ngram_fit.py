@@ -4,8 +4,6 @@ A text is the set of its n-grams, each scaled by its log-count ratios (Wang and 
 so it is solved once, in seconds, with L-BFGS. Axes: N texts, P hashed n-grams, C classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

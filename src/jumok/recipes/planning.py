@@ -4,8 +4,6 @@ A plan is a function of the corpus and of what was asked for. Only if minutes ar
 training are measured too.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """A recipe: what is particular to the training of one task. Everything else is the same for all, in training.py."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Resuming a training: whether it is the same one, whether it is finished, and what may change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

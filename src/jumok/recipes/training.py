@@ -3,8 +3,6 @@
 What is particular to a task stands in its `Recipe`.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import time

@@ -1,7 +1,5 @@
 """Sentence pairs in, a translator out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 

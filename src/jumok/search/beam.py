@@ -1,7 +1,5 @@
 """Beam search and greedy search. Shape letters: B sentences, R hypotheses of each, V vocabulary, C candidates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Shape letters: B sentences, R hypotheses of each, V vocabulary, t tokens so far (without <s>), P longest prefix.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

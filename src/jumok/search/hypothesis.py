@@ -1,7 +1,5 @@
 """The result of every search, whichever engine ran it. No torch here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

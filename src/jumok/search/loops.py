@@ -3,8 +3,6 @@
 A weak or confused model often repeats the same tokens until the length limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

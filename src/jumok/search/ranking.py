@@ -3,8 +3,6 @@
 Shape letters: B sentences, R hypotheses of each, V vocabulary, C candidates.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 Shape letters: B sentences, R samples of each, N = B * R rows, V vocabulary, C tokens that may be drawn.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Rows are laid out sentence-major: row = sentence * hypotheses + hypothesis, with
 Shape letters: N rows, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol, Self, TypeAlias, TypeVar
 

@@ -1,7 +1,5 @@
 """The ids that every vocabulary has in common, and the normalisation of texts."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from jumok.errors import InputError

@@ -1,7 +1,5 @@
 """Learning a vocabulary from a corpus, and choosing its size."""
 
-from __future__ import annotations
-
 import io
 import random
 import re

@@ -3,8 +3,6 @@
 So two trainings with the same files, settings and number of cores are the same training. Every choice has a reason.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The mean of several checkpoints' weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

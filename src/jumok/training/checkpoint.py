@@ -6,8 +6,6 @@ A checkpoint holds named groups of tensors (model, optimizer, average, …) and 
 second checkpoint of the same step is `step-00012000.2`. There is no pickle, so loading cannot run code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

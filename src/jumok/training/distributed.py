@@ -5,8 +5,6 @@ Weights are never sent: all processes start with the same ones and sum their gra
 send them: see sharded.py.)
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Software and hardware that the last bits of a result depend on."""
 
-from __future__ import annotations
-
 import platform
 from importlib.metadata import version
 from typing import Any

@@ -4,8 +4,6 @@ Events are plain dictionaries, so that they are also the lines of log.jsonl (`tr
 `done`) and of `jumok train --json`. Whoever wants to follow a training passes an `EventCallback`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 

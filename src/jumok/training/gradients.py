@@ -1,7 +1,5 @@
 """Accumulated gradients. A batch that does not fit into memory is split; the sum of the gradients stays the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ off. Between two changes everything is a function of the step alone; the changes
 before they take effect. So a resumed training repeats them and makes the same updates.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple

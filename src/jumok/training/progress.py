@@ -1,7 +1,5 @@
 """What the trainer is given and what it keeps: the data, the options, and its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self

@@ -1,7 +1,5 @@
 """From a checkpoint back into a model, its optimizer and the progress of a training."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -3,8 +3,6 @@
 run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The learning rate: a warm-up, then a decay. A function of the step and of how much of the decay remains, no more."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 A setting that is None is chosen by `auto` from the corpus (with minutes also from the machine), with a reason.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Iterable, Mapping

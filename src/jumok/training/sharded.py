@@ -4,8 +4,6 @@ Each process holds a part of every weight, gradient and Adam moment; the weights
 is computed. Checkpoints hold full tensors: a training may continue with any number of processes, sharded or not.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Everything a step depends on is a function of (seed, step), is in the checkpoint
 takes effect. So a training that was stopped, however often and wherever, ends with the same bits as one that was not.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

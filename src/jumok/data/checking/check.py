@@ -1,7 +1,5 @@
 """What is wrong with a corpus of sentence pairs: from the statistics of a survey to findings."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence

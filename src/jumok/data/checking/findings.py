@@ -1,7 +1,5 @@
 """The report of a corpus check: findings, each with places and advice, and the sizes of both sides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any

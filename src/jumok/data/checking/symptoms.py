@@ -1,7 +1,5 @@
 """Symptoms of a bad corpus: wrong scripts, damaged encodings, a shift between two files."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Pairs of texts with empty sides kept, for commands that write one line for each pair."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files that hold source and target: TSV, CSV, JSONL, TMX → records, neither decoded nor checked."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

@@ -5,8 +5,6 @@ or fewer columns than the others is left out: a tab, a comma or a line end insid
 rest of the text would be taken for the text.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

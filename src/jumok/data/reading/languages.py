@@ -1,7 +1,5 @@
 """Names of languages as corpora write them: in header lines, JSON keys and TMX attributes."""
 
-from __future__ import annotations
-
 import re
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ Only the byte `\\n` ends a line: U+2028, U+0085, form feeds and the like stay in
 byte-order mark at the start of the file are removed; nothing else is changed.
 """
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import re

@@ -1,7 +1,5 @@
 """Files → sentence pairs. Pairs that cannot be used are counted by reason, with file:line; pairs never shift."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path

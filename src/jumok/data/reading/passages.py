@@ -4,8 +4,6 @@ A blank line ends a passage. So does the end of a line when the passage is long 
 passage is about as long as the context of a small model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

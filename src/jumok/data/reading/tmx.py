@@ -1,7 +1,5 @@
 """TMX, the exchange format of translation memories → records. A stream in bounded memory; no entities, no DTD."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat

@@ -4,8 +4,6 @@ Attribution, and texts longer than the exported positions, are left to PyTorch, 
 Axes: B texts, S tokens of a row, D d_model, C classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache

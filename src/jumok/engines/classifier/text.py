@@ -3,8 +3,6 @@
 Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

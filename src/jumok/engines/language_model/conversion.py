@@ -1,7 +1,5 @@
 """A language model's weights as a CTranslate2 specification."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jumok.engines.conversion import Weights, fill_decoder, layer_options

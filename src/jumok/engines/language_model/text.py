@@ -3,8 +3,6 @@
 Token ids are the tokenizer's, without `<s>` and `</s>`: each engine adds what its model needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self

@@ -1,7 +1,5 @@
 """Word alignment: which source token each output token was translated from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A translator's weights as a CTranslate2 specification."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jumok.engines.conversion import Weights, fill_decoder, fill_encoder, layer_options

@@ -4,8 +4,6 @@ Sources and targets are the tokenizer's ids, without `<s>` and `</s>`: each engi
 Shape letters: B texts, S source tokens and `</s>`, T target tokens and `</s>`, D d_model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Protocol

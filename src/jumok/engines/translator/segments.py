@@ -3,8 +3,6 @@
 White space around segments never reaches the model; it is put back around the translations.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ likely translations of each source token; together with the most frequent tokens
 shares the shortlists of all its sources, so output can depend on other lines of the batch: hence it is opt-in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Texts in, translations out: everything between a text and the token ids of an engine. Needs no torch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

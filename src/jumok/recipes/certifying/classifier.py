@@ -1,7 +1,5 @@
 """The certificate of a classifier: equal classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jumok.engines.certificate import ParityError, compare_scores, random_sources

@@ -1,7 +1,5 @@
 """The certificate of a language model: equal greedy continuations, and bits per token on the probes."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

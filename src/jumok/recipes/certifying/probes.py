@@ -1,7 +1,5 @@
 """What every task's `certify` is given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The certificate of a translator: equal greedy translations, BLEU on the probes, and a shortlist that loses none."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Classification quality on labelled test texts."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path

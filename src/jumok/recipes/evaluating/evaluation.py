@@ -1,7 +1,5 @@
 """The result of an evaluation, and what the evaluations of several tasks share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How well a language model predicts a test text."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

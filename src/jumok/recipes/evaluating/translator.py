@@ -1,7 +1,5 @@
 """Translation quality on a parallel test set."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
