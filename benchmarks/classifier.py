@@ -133,8 +133,8 @@ def main() -> None:
     text = f"""# Film reviews: positive or negative
 
 `python benchmarks/classifier.py --data DIRECTORY --corpora {" ".join(arguments.corpora)}
---minutes {arguments.minutes:g} --seeds {seeds}` gives this page: accuracy on test.tsv.gz, the mean and each seed,
-{arguments.minutes:g} minutes of `jumok train classifier` for each; scikit-learn's TF-IDF with logistic regression in
+--minutes {arguments.minutes:g} --seeds {seeds}` writes this page: accuracy on test.tsv.gz, mean (each seed) after
+{arguments.minutes:g} minutes of `jumok train classifier`; scikit-learn's TF-IDF with logistic regression is measured in
 the same run, on the same files.
 {describe_machine()}
 

@@ -63,9 +63,9 @@ def language_model(size: str, tokenizer: Tokenizer, path: Path) -> list[str]:
             assert len(written) == WRITTEN, "it ended by itself"
 
         times = in_turns({engine: lambda engine=engine: write(engine) for engine in ENGINES}, ROUNDS)  # type: ignore[misc]
-        rows.append(row(f"language model `{size}` writes, {name}", "tokens", WRITTEN, times))
+        rows.append(row(f"language model `{size}` generates, {name}", "tokens", WRITTEN, times))
     times = in_turns({name: lambda engine=engine: engine.score(texts) for name, engine in engines.items()}, ROUNDS)  # type: ignore[misc]
-    return [*rows, row(f"language model `{size}` reads", "tokens", sum(map(len, texts)), times)]
+    return [*rows, row(f"language model `{size}` scores texts", "tokens", sum(map(len, texts)), times)]
 
 
 def classifier(unit: str, tokenizer: Tokenizer, path: Path) -> str:
@@ -95,7 +95,7 @@ def cold(command: list[str], path: Path) -> str:
 
     times = in_turns({engine: lambda engine=engine: run(engine) for engine in ENGINES}, ROUNDS)  # type: ignore[misc]
     shown = " | ".join(f"{times[engine]:.2f} s" for engine in ENGINES)
-    return f"| `jumok {command[0]}`, from start to end | {shown} | {times['torch'] / times['ctranslate2']:.1f}× |"
+    return f"| `jumok {command[0]}`, whole command | {shown} | {times['torch'] / times['ctranslate2']:.1f}× |"
 
 
 def row(name: str, what: str, count: int, times: dict[str, float]) -> str:
@@ -112,13 +112,13 @@ def main() -> None:
     pairs = demo_pairs().train
     tokenizer = Tokenizer.train([text for pair in pairs for text in pair], VOCABULARY)
     lines = [
-        "# CTranslate2 against PyTorch",
+        "# CTranslate2 compared with PyTorch",
         "",
-        f"Threads either way: {threads}; median of {ROUNDS} rounds in turns: `python benchmarks/engines.py`.",
+        f"`python benchmarks/engines.py` writes this page: medians of {ROUNDS} alternating rounds, {threads} threads.",
         describe_machine(),
-        f"Others kept {os.getloadavg()[0]:.1f} processors busy when it began: then only ratios count.",
+        f"Load average at the start: {os.getloadavg()[0]:.1f}. On a busy machine only the ratios are meaningful.",
         "",
-        "| | PyTorch | CTranslate2 | faster by |",
+        "| | PyTorch | CTranslate2 | speed-up |",
         "|---|---|---|---|",
     ]
     with tempfile.TemporaryDirectory() as temporary:

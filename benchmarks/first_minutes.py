@@ -49,15 +49,15 @@ def main() -> None:
     minutes, result = demo()
     text = f"""# The first minutes
 
-`python benchmarks/first_minutes.py` gives this page: medians of {ROUNDS}, and one run of `jumok demo`.
+`python benchmarks/first_minutes.py` writes this page: medians of {ROUNDS} measurements, and one run of `jumok demo`.
 {describe_machine()}
 
-| what | measured | aim |
+| what | measured | target |
 |---|---|---|
-| `import jumok`, beyond an empty Python ({empty * 1000:.0f} ms) | {importing * 1000:.0f} ms | < 100 ms |
+| `import jumok`, in addition to starting Python ({empty * 1000:.0f} ms) | {importing * 1000:.0f} ms | < 100 ms |
 | `jumok translate --help` | {helping * 1000:.0f} ms | < 500 ms |
-| `jumok demo`, everything | {minutes:.1f} minutes | < {DEMO_MINUTES} minutes |
-| held-out sentences exactly right after it | {result} | ≥ 95 % |
+| `jumok demo`, in total | {minutes:.1f} minutes | < {DEMO_MINUTES} minutes |
+| held-out sentences translated exactly right after it | {result} | ≥ 95 % |
 """
     PAGE.write_text(text, encoding="utf-8")
     print(text)

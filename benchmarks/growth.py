@@ -129,7 +129,7 @@ def plot(steps: dict[str, list[dict[str, Any]]], corpora: list[dict[str, float]]
     for place, (axis, costs) in zip(places, steps.items(), strict=False):
         values = [str(cost[axis]) if axis == "model" else cost[axis] for cost in costs]
         draw = place.plot if axis == "model" else place.loglog
-        draw(values, [1e6 * cost["seconds"] / cost["tokens"] for cost in costs], "o-", label="µs a token")
+        draw(values, [1e6 * cost["seconds"] / cost["tokens"] for cost in costs], "o-", label="µs per token")
         draw(values, [cost["memory"] for cost in costs], "s--", label="peak memory, MB")
         place.set_yscale("log")
         place.set_title(f"a training step by {axis}")
@@ -151,14 +151,14 @@ def page(
     lines = [
         "# Growth",
         "",
-        "`python benchmarks/growth.py` gives this page; its first lines say what is measured.",
+        "`python benchmarks/growth.py` writes this page; the docstring of that file says what is measured.",
         describe_machine(),
         "",
         "![costs of a step and of preparing a corpus](growth.png)",
         "",
-        f"A training step; what a row does not say is as usual: {usual}.",
+        f"Cost of a training step. Each row changes one of these defaults: {usual}.",
         "",
-        "| | | µs a token | peak memory |",
+        "| | | µs per token | peak memory |",
         "|---|---|---|---|",
     ]
     for axis, costs in steps.items():
@@ -167,7 +167,7 @@ def page(
             lines.append(f"| {axis} | {cost[axis]} | {micro:,.0f} | {cost['memory']:,.0f} MB |")
     lines += [
         "",
-        "| pairs | text | prepared in | pairs/s | peak memory, with two steps | store |",
+        "| pairs | text | prepared in | pairs/s | peak memory, including two steps | store |",
         "|---|---|---|---|---|---|",
     ]
     for row in corpora:

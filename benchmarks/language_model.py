@@ -132,9 +132,9 @@ def main() -> None:
     text = f"""# Language model
 
 `python benchmarks/language_model.py --data FILE --megabytes {arguments.megabytes:g} --minutes {arguments.minutes:g}`
-gives this page: bits per byte of held-out text ({size:,} bytes) after {len(train.encode()):,} bytes of training text
-({arguments.data.parent.name}). Ours has a perplexity of {ours["perplexity"]:.1f} a token and
-{ours["byte_perplexity"]:.3f} a byte. {describe_machine()}
+writes this page: bits per byte of held-out text ({size:,} bytes) after {len(train.encode()):,} bytes of training text
+({arguments.data.parent.name}). Jumok's perplexity is {ours["perplexity"]:.1f} per token and
+{ours["byte_perplexity"]:.3f} per byte. {describe_machine()}
 
 | | bits/byte |
 |---|---|

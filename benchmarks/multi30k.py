@@ -5,7 +5,7 @@
     python benchmarks/multi30k.py --data DIRECTORY --steps 3000 --vocabulary 2000
 
 The directory holds {train,val,test_2016_flickr}[.lc.norm.tok].{en,de}.gz. The training gets the training and validation
-files; the test file is used once, at the end. With an existing --out the same training goes on.
+files; the test file is used once, at the end. With an existing --out the same training is resumed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from machine import describe_machine
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Multi30k en→de
 
-`--preset tiny`, everything else chosen by `jumok train`; the commands stand in `benchmarks/multi30k.py`. BLEU on
-test_2016_flickr by sacreBLEU, beam 5 and greedy; lower-cased tokenised files with `tokenize=none`, raw files with 13a.
+`--preset tiny`, everything else chosen by `jumok train`; `benchmarks/multi30k.py` contains the commands. BLEU on
+test_2016_flickr by sacreBLEU, with beam 5 and greedy search. The lower-cased, tokenised files (lc.norm.tok) are
+scored with `tokenize=none`, raw files with 13a.
 
-| files | asked | vocabulary | steps | trained | tokens/s | valid BLEU | test BLEU, beam 5 | greedy | chrF |
+| files | length asked for | vocabulary | steps | trained | tokens/s | valid BLEU | test BLEU, beam 5 | greedy | chrF |
 |---|---|---|---|---|---|---|---|---|---|
 """
 

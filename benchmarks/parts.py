@@ -52,17 +52,18 @@ def main() -> None:
     lines = [
         "# Attention and dropout",
         "",
-        f"Forward and backward, {TOKENS:,} tokens, median of {ROUNDS} rounds in turns: `python benchmarks/parts.py`.",
+        f"`python benchmarks/parts.py` writes this page: forward and backward pass, {TOKENS:,} tokens,",
+        f"medians of {ROUNDS} alternating rounds.",
         describe_machine(),
         "",
-        "| all of `tiny` but its loss, sentences of | plain products | fused kernel | plain faster by |",
+        "| `tiny` without its loss, sentences of | plain attention | fused attention | speed of plain to fused |",
         "|---|---|---|---|",
     ]
     for length in (10, 18, 28, 50, 100, 200):  # real lengths are seldom powers of two
         times = attention(length)
         row = f"| {length} tokens | {times['plain']:.0f} ms | {times['fused']:.0f} ms "
         lines.append(row + f"| {times['fused'] / times['plain']:.2f}× |")
-    lines += ["", "| dropout, width | Jumok's | PyTorch's | faster by |", "|---|---|---|---|"]
+    lines += ["", "| dropout, width | Jumok's | PyTorch's | speed-up |", "|---|---|---|---|"]
     for width in (128, 512):
         times = dropout(width)
         row = f"| {width} | {times['ours']:.2f} ms | {times['theirs']:.2f} ms "

@@ -7,9 +7,9 @@
 Each peer runs in an environment of its own below .peers/ (made once, versions pinned), through its own trainer and its
 own translation functions, by the file benchmarks/peers/run_NAME.py, which says how it is set up. Contenders take turns,
 each time in another order; each measurement is a process of its own. What was measured is kept in .peers/results.json:
-the same command goes on where it stopped, --fresh measures again. A peer that fails is named with the reason.
+the same command resumes where it stopped, --fresh measures again. A peer that fails is named with the reason.
 
-Training: the sizes of Jumok's presets, the same pieces, about as many tokens in a batch, dropout, label smoothing 0.1,
+Training: the sizes of Jumok's presets, the same tokens, about as many tokens in a batch, dropout, label smoothing 0.1,
 Adam, float32. Counted are target tokens with `</s>` and without padding, from when the updates of warming up are over,
 everything between two updates included; validation and checkpoints are not. Translation: the weights of RUN for all,
 converted; text to text, float32, the same beam.
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=("training", "translation"), default=["training", "translation"])
     parser.add_argument("--sizes", nargs="+", choices=tuple(STEPS), default=list(STEPS))
     parser.add_argument(
-        "--vocabulary", type=int, help=f"pieces; {VOCABULARY:,}, and {DEMO_VOCABULARY:,} of the built-in corpus"
+        "--vocabulary", type=int, help=f"tokens; {VOCABULARY:,}, and {DEMO_VOCABULARY:,} of the built-in corpus"
     )
     parser.add_argument("--rounds", type=int, default=3, help="one fewer for base, which takes long")
     parser.add_argument("--steps", type=int, help="updates to measure at most; fewer for a quick look")
@@ -191,7 +191,7 @@ def last_error(log: Path) -> str:
 def measure_training(arguments: argparse.Namespace, results: Results, threads: int) -> None:
     names = [name for name in arguments.peers if name not in UNTRAINED]
     corpus = prepare_corpus(PAIRS, PLACE / "store", arguments.data, size=arguments.vocabulary, seed=1)
-    text = write_pieces(corpus, PLACE / "text")
+    text = write_subwords(corpus, PLACE / "text")
     lengths = corpus.train.lengths("target") + 1
     for size in arguments.sizes:
         warm_up, steps = STEPS[size]
@@ -214,8 +214,8 @@ def measure_training(arguments: argparse.Namespace, results: Results, threads: i
             results.get(f"training/{size}/{name}/{number}", lambda job=job, name=name: contend(name, "train", job))
 
 
-def write_pieces(corpus: Corpus, directory: Path) -> Path:
-    """The very examples that Jumok learns from as lines of pieces, and the vocabulary in the order of its ids."""
+def write_subwords(corpus: Corpus, directory: Path) -> Path:
+    """The very examples that Jumok learns from as lines of subwords, and the vocabulary in the order of its ids."""
     directory.mkdir(exist_ok=True)
     tokenizer = corpus.tokenizer
     count = len(corpus.train.lengths("source"))

@@ -73,7 +73,10 @@ def write_page(path: Path, kept: Measure, tokenizer: Path) -> None:
             parts += translation_table(beam, found, figures)
             bars[f"a file, beam {beam}, sentences/s"] = medians(found["file"])
         parts += start_table(figures)
-    parts += ["", "CTranslate2 cannot train. Marian only trains here; benchmarks/peers/run_marian.py says why."]
+    parts += [
+        "",
+        "CTranslate2 cannot train. Marian's translation is not measured; benchmarks/peers/run_marian.py says why.",
+    ]
     if failures := figures.failures():
         parts += ["", "Failed:", "", *failures]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
@@ -92,11 +95,11 @@ def head(path: Path, settings: Measure, figures: Figures) -> list[str]:
         "# Jumok and its peers",
         "",
         f"`{' '.join(['python', f'benchmarks/{path.stem}.py', *(Path(word).name for word in sys.argv[1:])])}`",
-        "gives this page; the file's first lines say what is compared, and how. `make bench-peers` alone takes the",
-        f"built-in corpus. Files: {', '.join(settings['files'])};",
-        f"vocabulary of the trainings {settings['vocabulary']:,}, batches of {settings['batch_tokens']:,} tokens,",
+        "writes this page; the docstring of that file says what is compared, and how. `make bench-peers` alone",
+        f"uses the built-in corpus. Files: {', '.join(settings['files'])};",
+        f"vocabulary for training {settings['vocabulary']:,}, batches of {settings['batch_tokens']:,} tokens,",
         f"{settings['threads']} threads, float32.",
-        "Behind a figure: how many times as fast Jumok is (median of the rounds; least to most).",
+        "In parentheses: Jumok's speed divided by the other's (median of the rounds; smallest to largest).",
         describe_machine(),
         "",
         f"{'; '.join(versions)}." if versions else "",
@@ -119,7 +122,7 @@ def medians(found: dict[str, Rounds]) -> dict[str, float]:
 
 
 def cell(found: dict[str, Rounds], name: str) -> str:
-    """A rate and how many times it Jumok's is, compared round by round."""
+    """A rate and how many times as fast Jumok is, compared round by round."""
     rounds, ours = found[name], found.get("jumok", {})
     value = statistics.median(rounds.values())
     shown = f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
@@ -159,7 +162,7 @@ def translation_table(beam: str, found: dict[str, dict[str, Rounds]], figures: F
         "",
         f"## Translation, beam {beam}",
         "",
-        "| | a file, sentences/s | output tokens/s | one at a time, sentences/s | outputs as Jumok's |",
+        "| | a file, sentences/s | output tokens/s | one sentence at a time, sentences/s | outputs equal to Jumok's |",
         "|---|---|---|---|---|",
     ]
     for name in found["file"]:
@@ -182,7 +185,7 @@ def start_table(figures: Figures) -> list[str]:
         "",
         "## First sentence, memory, size",
         "",
-        "| | from the command to the first sentence | memory while translating | model on disk | installed |",
+        "| | from starting the command to the first sentence | memory while translating | model on disk | installed |",
         "|---|---|---|---|---|",
     ]
     for name in figures.names("first"):

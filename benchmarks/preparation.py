@@ -111,12 +111,12 @@ def main() -> None:
     lines = [
         "# Preparing a corpus",
         "",
-        f"{arguments.pairs:,} sentence pairs ({size:.0f} MB of text), from files to a store that can be trained from; "
-        f"median of {arguments.rounds} rounds, in turns:",
-        '`python benchmarks/preparation.py --before OTHER/src`. "Again" opens a store that is there already.',
+        f"`python benchmarks/preparation.py --before OTHER/src` writes this page: {arguments.pairs:,} sentence pairs "
+        f"({size:.0f} MB of text), from files to a",
+        f'complete token store; medians of {arguments.rounds} alternating rounds. "Again" opens an existing store.',
         f"{describe_machine()} {arguments.note}".rstrip(),
         "",
-        "| | | seconds | processor seconds | peak memory, MB |",
+        "| | | seconds | CPU seconds | peak memory, MB |",
         "|---|---|---|---|---|",
     ]
     for row, rounds in results.items():

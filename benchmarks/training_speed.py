@@ -38,10 +38,10 @@ from jumok.model.translator import Translator
 
 VOCABULARY, BATCH_TOKENS = 8_000, 4_096
 REMARKS = """
-What a step is made of, besides these products and in falling order: copies of heads, the softmax over the vocabulary,
-dropout, norms. In the shapes a step has, the products alone do not reach the peak of one large product
-either, so nothing can be faster than the last column but one says. Tried, and no faster: two processes of one thread
-each, the fused attention of PyTorch, larger and smaller blocks of the loss.
+Besides these matrix products, a step spends its time, in descending order, on copying heads, the softmax over the
+vocabulary, dropout and layer norms. With the matrix shapes of a step, even the products alone do not reach the peak
+of one large product, so their speed (last column but one) is the upper limit. Tried without a gain: two processes with
+one thread each, PyTorch's fused attention, larger and smaller blocks of the loss.
 """
 STEPS = {"tiny": 30, "small": 10, "base": 4}  # measured; a step of base takes ten seconds
 
@@ -194,14 +194,15 @@ def page(results: list[dict[str, Any]], rounds: int, steps: dict[str, int]) -> s
     lines = [
         "# Training speed",
         "",
-        f"Multi30k en→de, vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds} rounds in",
-        f"turns, each with {', '.join(f'{count} steps of `{size}`' for size, count in steps.items())}.",
+        f"Multi30k en→de, vocabulary {VOCABULARY:,}, batches of {BATCH_TOKENS:,} tokens, float32, {rounds}",
+        f"alternating rounds, each with {', '.join(f'{count} steps of `{size}`' for size, count in steps.items())}.",
         f"`python benchmarks/training_speed.py --data DIRECTORY --sizes {sizes} --rounds {rounds}`",
-        "gives this page. A model's products: those of its projections and its output, without attention's own.",
+        "writes this page. Matrix products: those of the model's projections and its output layer, not of attention.",
         describe_machine(),
         "",
-        "| size | plain PyTorch loop | `jumok train` | faster by (median; all rounds) | of the matrix peak "
-        "| of its products alone | memory |",
+        "| size | plain PyTorch loop | `jumok train` | speed-up: median (all rounds) "
+        "| share of the peak of one large matrix product | share of the speed of its matrix products alone "
+        "| memory: plain / `jumok` |",
         "|---|---|---|---|---|---|---|",
     ]
     for result in results:

@@ -136,13 +136,13 @@ def compare(size: str, rounds: int) -> dict[str, Any]:
 def table(results: list[dict[str, Any]]) -> str:
     """The results as a Markdown page."""
     lines = [
-        "# One training step against torch.nn.Transformer",
+        "# One training step compared with torch.nn.Transformer",
         "",
-        f"{SENTENCES * LENGTH:,} target tokens a batch, sentences of {LENGTH}, vocabulary {VOCABULARY:,}, float32.",
-        "`make bench` (`python benchmarks/training_step.py`, whose first lines say what is compared) gives this page.",
+        f"{SENTENCES * LENGTH:,} target tokens per batch, {LENGTH} per sentence, vocabulary {VOCABULARY:,}, float32.",
+        "`make bench` (`python benchmarks/training_step.py`, whose docstring says what is compared) writes this page.",
         describe_machine(),
         "",
-        "| size | | one step | faster by (median; middle half of rounds) | peak memory |",
+        "| size | | one step | speed-up: median (middle half of the rounds) | peak memory |",
         "|---|---|---|---|---|",
     ]
     for result in results:

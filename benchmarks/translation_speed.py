@@ -6,8 +6,8 @@ Each RUN is a training of `jumok train translator`, SOURCE a text file (may be .
 Contenders: Jumok's command as it is; `--fast`; CTranslate2 as its README shows (one translator, its own threads, texts
 given at once); CTranslate2 used as well as we can by hand (one thread for each of as many workers as there are cores,
 sentences sorted by length, batches by tokens), and the same with a beam search as thorough as ours: CTranslate2's own
-ends when as many outputs have ended as the beam is wide, ours with 1.6 times as many (src/jumok/engines/ct2.py says
-why).
+ends when as many outputs have ended as the beam is wide, ours with 1.6 times as many (`PATIENCE` in
+src/jumok/engines/translator/ctranslate2.py says why).
 Each runs in a process of its own, which loads, warms up and then translates.
 """
 
@@ -44,12 +44,13 @@ LATENCY_LINES = 200
 COLD_STARTS = 9
 QUANTIZATIONS = ("float32", "int8")
 REMARKS = """
-Why CTranslate2 by hand can be faster: our beam search is more thorough (the line "as thorough" is not), outputs that
-loop or do not end are tried again, and every text is normalised, split where it is too long, and put together again.
-One sentence at a time, two threads inside an operation would be a third faster with float32 on an idle machine; beside
-one busy process they are four times slower than one thread, and with int8 ten times and more (its README's use shows
-it). So each sentence has one thread. Tried, and no faster: preparing texts while others are translated, MKL and packed
-products inside CTranslate2, other sizes of batches.
+Why CTranslate2 by hand can be faster: Jumok's beam search is more thorough (the rows "as thorough" remove that
+difference), outputs that repeat themselves or do not end are decoded again, and every text is normalised, split if it
+is too long, and joined again. For one sentence at a time, two threads per operation would be a third faster with
+float32 on an idle machine; beside another busy process they are four times slower than one thread, and with int8 ten
+times or more (as the rows "as its README shows" demonstrate). So each sentence is translated by one thread. Tried
+without a gain: preparing texts while others are translated, MKL and packed matrix products inside CTranslate2, other
+batch sizes.
 """
 
 Translate = Callable[[list[str]], list[str]]
@@ -219,7 +220,7 @@ def main() -> None:
         for quantization in QUANTIZATIONS:
             for run in getattr(arguments, quantization):
                 vocabulary = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["vocabulary"]
-                title = f"{vocabulary:,} pieces, {quantization}"
+                title = f"{vocabulary:,} tokens, {quantization}"
                 model = exported_copy(run, Path(temporary, str(len(table)), title), quantization)
                 for beam in (1, 5):
                     found = rows(title, beam, compare(model, beam, arguments))
@@ -232,17 +233,18 @@ def main() -> None:
 def page(table: list[str], started: float, arguments: argparse.Namespace) -> str:
     return f"""# Translation speed
 
-Sentences a second, text to text, the same weights for all; {arguments.lines:,} lines, {arguments.rounds} rounds in
-turns. `python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE --lines {arguments.lines}
---rounds {arguments.rounds}` gives this page; the file's first lines say who the contenders are. Ratios are medians over
-the rounds, and from the least to the most.
+`python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE --lines {arguments.lines}
+--rounds {arguments.rounds}` writes this page: sentences per second, text to text, with the same weights for all;
+{arguments.lines:,} lines, {arguments.rounds} alternating rounds. The docstring of that file describes the contenders.
+"÷ by hand" is the speed relative to CTranslate2 by hand, "Jumok ÷ it" Jumok's speed relative to the contender: medians
+of the rounds, with the smallest and the largest in parentheses. "Equal outputs" is the share equal to Jumok's.
 {describe_machine()}
 
-| model | beam | | a file | of CTranslate2 by hand | Jumok to it | one at a time | Jumok to it | memory | as Jumok's |
+| model | beam | contender | a file | ÷ by hand | Jumok ÷ it | one at a time | Jumok ÷ it | memory | equal outputs |
 |---|---|---|---|---|---|---|---|---|---|
 {chr(10).join(table)}
 
-From the command to the first translation, all in, with the last of these models: {started:.2f} s (`jumok translate`,
+From starting the command to the first translation, with the last of these models: {started:.2f} s (`jumok translate`,
 median of {COLD_STARTS}).
 {REMARKS}"""
 
