@@ -67,7 +67,9 @@ def test_the_readme_works_as_it_stands(workplace: Path) -> None:
         assert output.strip() or " train " in command
     for block in blocks("README.md", "python"):
         run(workplace, sys.executable, "-c", block)
-    for inline in re.findall(r"`(jumok check [^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8")):
+    checks = re.findall(r"`(jumok check [^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert checks
+    for inline in checks:
         assert "Nothing suspicious" in run(workplace, "sh", "-c", inline)
 
 
