@@ -42,7 +42,6 @@ class LanguageModelRecipe(Recipe):
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """No label smoothing: it would spread probability over tokens that hardly ever come."""
-        del settings
         return (Choice("loss.smoothing", 0.0, "the probabilities themselves are what counts"),)
 
     def loss(self, model: LanguageModel, settings: Settings) -> Callable[[TextBatch], Tensor]:

@@ -95,7 +95,6 @@ class Recipe(ABC):
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """What suits this task and its data better than what suits most; used where nothing else was given."""
-        del settings
         return ()
 
     def card(self) -> Mapping[str, Any]:
@@ -106,9 +105,8 @@ class Recipe(ABC):
         """The config of the model: the preset's, with the vocabulary of the corpus."""
         return preset(settings.preset, task=self.task, vocabulary=self.corpus.encoder.size, **settings.model)
 
-    def fit(self, settings: Settings) -> None:
-        """Fit what is not trained by gradient descent. Called once, when all settings are known. Here: nothing."""
-        del settings
+    def fit(self, settings: Settings) -> None:  # noqa: B027
+        """Fit what is not trained by gradient descent. Called once, when all settings are known."""
 
     def model(self, settings: Settings) -> nn.Module:
         """A new model."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -24,89 +24,47 @@ COLLECTIVE_TIMEOUT = timedelta(hours=6)  # from then on: the others wait while r
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"  # set by torchrun: how often it has started the same command again
 
 
-class ProcessGroup(Protocol):
-    """The processes of one training, seen from one of them."""
+class ProcessGroup:
+    """The processes of one training, seen from one of them. This is a group of one: nothing is sent.
 
-    @property
-    def rank(self) -> int:
-        """The number of this process; rank 0 validates, saves and reports."""
+    Rank 0 validates, saves and reports. If `sharded`, each process holds a part of every weight (FSDP), and all must
+    compute a loss equally often.
+    """
 
-    @property
-    def size(self) -> int:
-        """How many processes there are."""
-
-    @property
-    def sharded(self) -> bool:
-        """Whether each process holds a part of every weight (FSDP). Then all must compute a loss equally often."""
+    rank, size, sharded = 0, 1, False
 
     def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
         """Keep only this process's part of the model, if sharded. Returns the loss function to use from then on."""
+        return loss
 
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The full tensors of the model or its optimizer on rank 0. A collective: all processes must call it."""
+        return dict(tensors)
 
     def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
         """The part of a full tensor that this process holds, sharded as `like` is."""
+        return tensor
 
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
         """Clip the gradients to a total norm of `max_norm`; returns the norm before."""
+        return float(nn.utils.clip_grad_norm_(parameters, max_norm))
 
     def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
         """Sum gradients (in place) and numbers over all processes; the sums are the same bits everywhere."""
+        return list(numbers)
 
     def broadcast(self, value: Any) -> Any:
         """The value that rank 0 passes; anything JSON can hold."""
+        return value
 
     def barrier(self) -> None:
         """Wait until all processes have come here."""
 
 
-class _Unsharded:
-    """Every process holds the full model."""
-
-    sharded = False
-
-    def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """No-op: this process holds the full model."""
-        del model
-        return loss
-
-    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """No-op: this process holds the full tensors."""
-        return dict(tensors)
-
-    def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """No-op: this process holds the full tensor."""
-        del like
-        return tensor
-
-    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
-        """Clip the gradients, which are the same in every process."""
-        return float(nn.utils.clip_grad_norm_(parameters, max_norm))
+SINGLE_PROCESS = ProcessGroup()
 
 
-class SingleProcess(_Unsharded):
-    """A group of one process: nothing to send."""
-
-    rank, size = 0, 1
-
-    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """No-op: the sums over one process."""
-        del gradients
-        return list(numbers)
-
-    def broadcast(self, value: Any) -> Any:
-        """No-op: this is rank 0."""
-        return value
-
-    def barrier(self) -> None:
-        """No-op: there is no other process."""
-
-
-SINGLE_PROCESS = SingleProcess()
-
-
-class MultiProcess(_Unsharded):
+class MultiProcess(ProcessGroup):
     """Several processes, connected by torch.distributed (gloo)."""
 
     def __init__(self, rank: int, size: int) -> None:

@@ -1,11 +1,9 @@
 """Stop signals (Ctrl-C, kill, a scheduler's warning): the first lets a training save, the second ends it at once."""
 
-from __future__ import annotations
-
 import os
 import signal
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 from jumok.system import STOP_SIGNALS
 
@@ -21,14 +19,11 @@ class Interrupts:
         """Return whether a stop signal was received."""
         return self.received is not None
 
-    def __enter__(self) -> Interrupts:
-        for number in STOP_SIGNALS:
-            self._before[number] = signal.signal(number, self._note)
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in STOP_SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

@@ -74,16 +74,11 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def diff_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return one readable line for each changed setting, by its dotted name."""
-    before, after = dict(_dotted(old)), dict(_dotted(new))
-    lines = []
-    for name in sorted(before.keys() | after.keys()):
-        if name not in after:
-            lines.append(f"{name}: {_shown(before[name])} → not set")
-        elif name not in before:
-            lines.append(f"{name}: not set → {_shown(after[name])}")
-        elif before[name] != after[name]:
-            lines.append(f"{name}: {_shown(before[name])} → {_shown(after[name])}")
-    return lines
+    before, after = (
+        {name: json.dumps(value, ensure_ascii=False) for name, value in _dotted(values)} for values in (old, new)
+    )
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return [f"{name}: {before.get(name, 'not set')} → {after.get(name, 'not set')}" for name in changed]
 
 
 def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -92,10 +87,6 @@ def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield from _dotted(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def scan_log(path: Path) -> Iterator[tuple[int, int, dict[str, Any] | None]]:

@@ -10,7 +10,6 @@ import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from torch import Tensor
@@ -43,13 +42,14 @@ _ELSEWHERE = "Choose another directory with `out=`."
 class RunDirectory:
     """A run directory, locked for this process until it is closed or the process ends."""
 
-    def __init__(self, path: Path, task: str, lock: int, fs: FileSystem) -> None:
+    def __init__(self, path: Path, task: str, lock: int, fs: FileSystem, *, is_new: bool = False) -> None:
         self.path = path
         self.task = task
         self.store, self.checkpoints, self.model = path / STORE, path / CHECKPOINTS, path / MODEL
         self._log = path / LOG
         self._lock = lock
         self._fs = fs
+        self._is_new = is_new
 
     @classmethod
     def open(cls, path: Path, task: str, *, fs: FileSystem = REAL_FILES) -> Self:
@@ -59,8 +59,9 @@ class RunDirectory:
         incomplete last line of the log is cut off.
         """
         _require_ours(path)
+        is_new = not path.exists()
         make_directory_durably(fs, path)
-        run = cls(path, task, _take_lock(path / LOCK), fs)
+        run = cls(path, task, _take_lock(path / LOCK), fs, is_new=is_new)
         try:
             _require_task(path, task)
             run._repair()
@@ -75,17 +76,23 @@ class RunDirectory:
         return cls(path, task, -1, REAL_FILES)
 
     def close(self) -> None:
-        """Release the lock. The lock file stays: if it were removed, two processes could lock two files of its name."""
-        if self._lock >= 0:
-            system.close_locked(self._lock)
-            self._lock = -1
+        """Release the lock. A directory that this process created and then wrote nothing in is removed.
+
+        Otherwise the lock file stays: if it were removed, two processes could lock two files of its name.
+        """
+        if self._lock < 0:
+            return
+        if self._is_new and not any(path.is_file() and path.name != LOCK for path in self.path.rglob("*")):
+            with suppress(OSError):  # Windows does not remove a file that is open; then it stays
+                (self.path / LOCK).unlink()
+                self._fs.remove(self.path)
+        system.close_locked(self._lock)
+        self._lock = -1
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def read(self) -> dict[str, Any] | None:

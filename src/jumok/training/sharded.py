@@ -48,7 +48,6 @@ class Sharded(MultiProcess):
 
     def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
         """Sum the numbers only: FSDP has summed the gradients in the backward pass."""
-        del gradients
         return super().all_reduce((), numbers)
 
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
