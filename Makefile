@@ -19,8 +19,9 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
+# One at a time: they measure.
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n 0 -m slow
 
 soak: $(READY)
 	PYTHONPATH=tests/cli $(BIN)/python tests/cli/soak.py
