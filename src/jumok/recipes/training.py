@@ -172,7 +172,7 @@ class _Job:
         plan, length = self.resolve()
         self.best_before = best_before(self.run.path, self.before, resumed=not self.unchanged)
         self.record(plan, length)
-        self.on_event({"event": "settings", "settings": plan.settings.to_dict(), "steps": length.last_step(0)})
+        self.on_event({"event": "settings", "settings": plan.settings.to_dict(), "steps": length.changes[-1][1]})
         finished = already_finished(self.run.path, _limits(plan.settings))
         if finished is not None:
             self.on_event({"event": "already_done", "step": finished["step"]})
