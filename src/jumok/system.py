@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -96,13 +97,9 @@ def is_closed_pipe(error: OSError) -> bool:
 
 def sync_file(descriptor: int) -> None:
     """Return when the content of a file open for writing is on the disk and survives a power failure."""
-    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
-    if fcntl is not None and full_sync is not None:  # macOS: fsync alone leaves the content in the drive's cache
-        try:
-            fcntl.fcntl(descriptor, full_sync)
-        except OSError:  # a file system that does not support it
-            pass
-        else:
+    if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves the content in the drive's cache
+        with suppress(OSError):  # a file system that does not support it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
     os.fsync(descriptor)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from commands import SMALL, SOURCE, Jumok, sentences, start, train_arguments, write_corpus
 
-from jumok.cli.panel import WarningsOnly
+from jumok.cli.panel import Display
 from jumok.cli.train_options import TrainOptions
 from jumok.cli.training import train_with_display
 from jumok.training.records import read_log
@@ -112,7 +112,7 @@ def test_an_interrupted_training_goes_on_and_ends_with_the_same_bits(jumok: Jumo
 def test_a_signal_before_the_first_step_leaves_without_training(tmp_path: Path) -> None:
     write_corpus(tmp_path)
 
-    class Impatient(WarningsOnly):
+    class Impatient(Display):
         def __call__(self, event: Any) -> None:
             super().__call__(event)
             if event["event"] == "corpus":

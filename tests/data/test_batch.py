@@ -88,7 +88,7 @@ def plan() -> BatchPlan:
 
 
 def background_threads() -> int:
-    return sum(thread.name == "batches" for thread in threading.enumerate())
+    return sum(thread.name.startswith("batches") for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("start", [0, 3])

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from jumok.cli.metrics import METRICS, named_metrics
 from jumok.cli.options import JSON, MODEL, print_json
-from jumok.cli.status import duration
+from jumok.cli.status import METRICS, describe_metrics, duration
 from jumok.tasks import TASKS
 
 
@@ -54,7 +53,8 @@ def _run_facts(path: Path) -> dict[str, Any]:
     stop = settings.get("stop", {})
     trained = [entry for entry in log if entry["event"] == "train"]
     last = trained[-1] if trained else {"step": 0, "epoch": 0, "seconds": 0.0, "tokens": 0}
-    checkpoints = path / CHECKPOINTS
+    validation_keys = ("step", "averaged", "loss", *(key for key, _, _ in METRICS))
+    validations = [entry for entry in log if entry["event"] == "valid"][-5:]
     return {
         "path": str(path),
         "task": run.get("task"),
@@ -67,8 +67,8 @@ def _run_facts(path: Path) -> dict[str, Any]:
         "seconds": last["seconds"],
         "seconds_left": _seconds_left(stop, last),
         "last_losses": [{"step": entry["step"], "loss": entry["loss"]} for entry in trained[-5:]],
-        "last_validations": [_validation(entry) for entry in log if entry["event"] == "valid"][-5:],
-        "checkpoints": sorted(entry.name for entry in checkpoints.glob("step-*")),
+        "last_validations": [{key: entry[key] for key in validation_keys if key in entry} for entry in validations],
+        "checkpoints": sorted(entry.name for entry in (path / CHECKPOINTS).glob("step-*")),
         "has_model": (path / "model").exists() or (path / ".next-model").exists(),
         "settings": settings,
         "versions": run.get("versions", {}),
@@ -80,11 +80,6 @@ def _seconds_left(stop: Mapping[str, Any], last: Mapping[str, Any]) -> float | N
     if stop.get("steps") is None:
         return max(0.0, 60 * stop["minutes"] - last["seconds"]) if stop.get("minutes") else None
     return last["seconds"] / last["step"] * (stop["steps"] - last["step"]) if last["step"] else None
-
-
-def _validation(entry: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("step", "averaged", "loss", *(key for key, _, _ in METRICS))
-    return {name: entry[name] for name in keys if name in entry}
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -107,8 +102,7 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
         yield "losses       " + "  ".join(f"{entry['step']:,}: {entry['loss']:.3f}" for entry in run["last_losses"])
     for entry in run["last_validations"]:
         which = f" (average of the {entry['averaged']})" if "averaged" in entry else ""
-        scores = "  ".join(f"{name} {value}" for name, value in named_metrics(entry).items())
-        yield f"validation   step {entry['step']:,}{which}: {scores}"
+        yield f"validation   step {entry['step']:,}{which}: {describe_metrics(entry)}"
     yield f"checkpoints  {', '.join(run['checkpoints']) or 'none'}"
 
 
@@ -118,7 +112,7 @@ def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:
     yield f"parameters   {model['parameters']:,}"
     yield f"config       {_pairs(config, without=('task',))}"
     metrics = card.get("metrics", {})
-    yield f"metrics      {_pairs({name: value for name, value in metrics.items() if name != 'signatures'})}"
+    yield f"metrics      {_pairs(metrics, without=('signatures',))}"
     for signature in metrics.get("signatures", []):
         yield f"             {signature}"
     yield f"card         {_pairs(card, without=('metrics', 'versions', 'task', 'parameters'))}"

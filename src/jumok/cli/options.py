@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -56,9 +56,9 @@ NO_REPEAT_NGRAM = click.option(
 )
 
 
-def print_json(value: Mapping[str, Any], *, indent: int | None = None) -> None:
-    """Write an object to standard output, as one line or indented."""
-    print(json.dumps(value, ensure_ascii=False, indent=indent))
+def print_json(value: Mapping[str, Any], *, indent: int | None = None, file: TextIO | None = None) -> None:
+    """Write an object to a file or standard output, as one line or indented."""
+    print(json.dumps(value, ensure_ascii=False, indent=indent), file=file)
 
 
 def say(text: str) -> None:

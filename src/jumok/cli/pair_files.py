@@ -41,7 +41,7 @@ def _with_repeated_option(args: Sequence[str]) -> list[str]:
 
 def _number_of_files(option: str, words: Sequence[str]) -> int:
     """How many of the words after the option belong to it: a file with both sides is one, text files come in twos."""
-    from jumok.data.reading.pairs import holds_both_sides
+    from jumok.data.reading.formats import holds_both_sides
 
     if len(words) < 2 or any(map(holds_both_sides, words[:2])):
         return 1

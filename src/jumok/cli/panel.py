@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,37 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from jumok.cli.options import print_json, say
-from jumok.cli.status import (
-    Event,
-    Status,
-    describe_corpus,
-    describe_plan,
-    describe_rejections,
-    describe_step,
-    describe_validation,
-    describe_warning,
-    duration,
-)
+from jumok.cli.status import Event, Status, describe, describe_warning, duration
 from jumok.cli.writing import discard
 from jumok.errors import WriteError
 
 
-class Display(Protocol):
-    """Shows the progress of a training."""
-
-    status: Status
-
-    def __call__(self, event: Event) -> None:
-        """Show an event."""
-
-
 @contextmanager
-def open_display(title: str, *, quiet: bool = False, as_json: bool = False) -> Iterator[Display]:
+def open_display(title: str, *, quiet: bool = False, as_json: bool = False) -> Iterator["Display"]:
     """The display that suits the options and where standard output goes."""
     if as_json:
         yield JsonLines()
     elif quiet:
-        yield WarningsOnly()
+        yield Display()
     elif Console().is_terminal:
         with LivePanel(title) as panel:
             yield panel
@@ -53,19 +33,23 @@ def open_display(title: str, *, quiet: bool = False, as_json: bool = False) -> I
         yield PlainLines()
 
 
-class WarningsOnly:
-    """--quiet: only warnings, to standard error."""
+class Display:
+    """Shows the progress of a training. This one is for --quiet: only warnings, to standard error."""
 
     def __init__(self) -> None:
         self.status = Status()
 
     def __call__(self, event: Event) -> None:
+        """Show an event."""
         self.status.update(event)
         if warning := describe_warning(event):
-            say(f"jumok: warning: {warning}")
+            self.warn(warning)
+
+    def warn(self, warning: str) -> None:
+        say(f"jumok: warning: {warning}")
 
 
-class JsonLines(WarningsOnly):
+class JsonLines(Display):
     """--json: every event as a line of JSON."""
 
     def __call__(self, event: Event) -> None:
@@ -73,19 +57,19 @@ class JsonLines(WarningsOnly):
         _write_if_possible(lambda: print_json(event))
 
 
-class PlainLines(WarningsOnly):
+class PlainLines(Display):
     """For files, pipes and logs: lines of text for most events."""
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        _write_if_possible(lambda: [print(line, flush=True) for line in _lines(event, self.status)])
+        _write_if_possible(lambda: [print(line, flush=True) for line in describe(event, self.status)])
 
 
-class LivePanel:
+class LivePanel(Display):
     """For a terminal: decisions scroll by, and a panel below them is redrawn in place."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
-        self.status = Status()
+        super().__init__()
         self._title = title
         self._console = console or Console(highlight=False)
         self._live = Live(get_renderable=self.draw, console=self._console, refresh_per_second=4, transient=False)
@@ -94,21 +78,20 @@ class LivePanel:
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self.status.done:
             self.status.phase = "Done"
         self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        self.status.update(event)
-        if warning := describe_warning(event):
-            self._console.print(f"[yellow]warning:[/] {escape(warning)}")
+        super().__call__(event)
         if event["event"] in ("corpus", "plan", "resumed", "already_done"):
-            for line in _lines(event, self.status):
+            for line in describe(event, self.status):
                 self._console.print(escape(line))
         self._live.refresh()
+
+    def warn(self, warning: str) -> None:
+        self._console.print(f"[yellow]warning:[/] {escape(warning)}")
 
     def draw(self) -> RenderableType:
         """The panel in its current state."""
@@ -160,28 +143,6 @@ class LivePanel:
             if not right:
                 lines.append(_one_line(f"= {sample['reference']}", "dim"))
         return lines
-
-
-def _lines(event: Event, status: Status) -> Iterator[str]:
-    kind = event["event"]
-    if kind == "corpus":
-        yield from describe_corpus(event)
-        yield from describe_rejections(event)
-    elif kind == "plan":
-        yield from describe_plan(event)
-    elif kind == "resumed":
-        yield f"continuing from step {event['step']:,} of {status.total:,}"
-    elif kind == "already_done":
-        yield f"This training is already finished, at step {event['step']:,}. --fresh starts again."
-    elif kind == "train":
-        yield describe_step(status)
-    elif kind == "valid":
-        yield from describe_validation(event)
-    elif kind in ("averaging", "exporting", "certifying"):
-        yield f"{status.phase} …"
-    elif kind == "finished" and "certificate" in event:
-        equal, probes = event["certificate"]["equal"], event["certificate"]["sources"]
-        yield f"exported to CTranslate2; {equal} of {probes} probes have the same output as PyTorch"
 
 
 def _one_line(text: str, style: str) -> Text:

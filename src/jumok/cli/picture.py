@@ -12,9 +12,7 @@ from matplotlib.ft2font import FT2Font
 from jumok.engines.batching import FloatMatrix
 
 DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
-MOST_CELLS = (
-    40  # in a row of a confusion matrix; larger ones have no numbers in their cells, and not all classes are named
-)
+MOST_CELLS = 40  # in a row of a confusion matrix; larger ones have no numbers, and not all classes are named
 
 
 def draw_attention(weights: FloatMatrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
@@ -38,14 +36,12 @@ def draw_attention(weights: FloatMatrix, source: Sequence[str], target: Sequence
 
 
 def _draw(weights: FloatMatrix, columns: Sequence[str], rows: Sequence[str], path: Path) -> None:
-    size = (2.5 + 0.45 * len(columns), 2 + 0.4 * len(rows))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=(2.5 + 0.45 * len(columns), 2 + 0.4 * len(rows)), layout="constrained")
     axes = figure.subplots()
     picture = axes.imshow(weights, cmap="viridis", vmin=0, aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(rows)), rows, parse_math=False)
-    axes.set_xlabel("source tokens (keys)")
-    axes.set_ylabel("output tokens (queries)")
+    axes.set(xlabel="source tokens (keys)", ylabel="output tokens (queries)")
     figure.colorbar(picture, ax=axes, label="attention weight; every row sums to 1")
     figure.savefig(path, dpi=150)
 
@@ -66,8 +62,7 @@ def draw_confusion(table: npt.NDArray[np.int64], classes: Sequence[str], path: P
         names = [classes[number] for number in named]
         axes.set_xticks(named, names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
         axes.set_yticks(named, names, parse_math=False)
-        axes.set_xlabel("predicted class")
-        axes.set_ylabel("true class")
+        axes.set(xlabel="predicted class", ylabel="true class")
         figure.colorbar(picture, ax=axes, label="share of the true class")
         figure.savefig(path, dpi=150)
 

@@ -21,7 +21,7 @@ def command(model: Path, source: Path, target: Path | None, languages: tuple[str
     its perplexity. The perplexity of the corpus is printed at the end, to standard error.
     """
     from jumok.cli.reading import READ_AHEAD
-    from jumok.data.reading.aligned import aligned_texts
+    from jumok.data.reading.pairs import aligned_texts
     from jumok.engines.loading import load
     from jumok.metrics.translation import pair_scores, total_score
 

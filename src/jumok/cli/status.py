@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jumok.cli.flags import with_flags
-from jumok.cli.metrics import named_metrics
 
 Event = Mapping[str, Any]
 
@@ -27,6 +26,16 @@ PHASES = {
     "certifying": "Certifying the export",
     "finished": "Finishing",
 }
+
+# Key in the log, name, format. The first one that a task has is the metric the best model is chosen by.
+METRICS = (
+    ("bleu", "BLEU", ".1f"),
+    ("chrf", "chrF", ".1f"),
+    ("macro_f1", "macro-F1", ".1%"),
+    ("accuracy", "accuracy", ".1%"),
+    ("bits_per_byte", "bits/byte", ".3f"),
+    ("perplexity", "perplexity", ".1f"),
+)
 
 
 @dataclass
@@ -99,9 +108,17 @@ class Status:
         if self._begin is None:
             return None
         since, first = self.clock() - self._begin[0], self._begin[1]
-        if self.step > first:
-            return since / (self.step - first) * (self.total - self.step)
-        return None
+        return since / (self.step - first) * (self.total - self.step) if self.step > first else None
+
+
+def named_metrics(event: Event) -> dict[str, str]:
+    """The metrics of a validation, formatted, by name, most important first: {"BLEU": "31.2", "chrF": "55.0"}."""
+    return {name: format(event[key], form) for key, name, form in METRICS if key in event}
+
+
+def describe_metrics(event: Event) -> str:
+    """The metrics of a validation in one line."""
+    return "  ".join(f"{name} {value}" for name, value in named_metrics(event).items())
 
 
 def duration(seconds: float | None) -> str:
@@ -113,34 +130,46 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def describe_corpus(event: Event) -> Iterator[str]:
-    """The size of the corpus, its vocabulary and its classes."""
+def describe(event: Event, status: Status) -> Iterator[str]:
+    """An event in lines of text; no lines for one that needs none."""
+    kind = event["event"]
+    if kind == "corpus":
+        yield from _describe_corpus(event)
+    elif kind == "plan":  # the settings that were chosen, and why
+        yield from (f"{choice['name']} = {choice['value']}  ({choice['why']})" for choice in event["choices"])
+    elif kind == "resumed":
+        yield f"continuing from step {event['step']:,} of {status.total:,}"
+    elif kind == "already_done":
+        yield f"This training is already finished, at step {event['step']:,}. --fresh starts again."
+    elif kind == "train":
+        yield describe_step(status)
+    elif kind == "valid":
+        which = f" (average of the {event['averaged']} checkpoints)" if "averaged" in event else ""
+        yield f"validation at step {event['step']:,}{which}: {describe_metrics(event)}  loss {event['loss']:.3f}"
+        yield from (f"  {sample['source']}  →  {sample['output']}" for sample in event.get("samples", [])[:1])
+    elif kind in ("averaging", "exporting", "certifying"):
+        yield f"{status.phase} …"
+    elif kind == "finished" and "certificate" in event:
+        equal, probes = event["certificate"]["equal"], event["certificate"]["sources"]
+        yield f"exported to CTranslate2; {equal} of {probes} probes have the same output as PyTorch"
+
+
+def _describe_corpus(event: Event) -> Iterator[str]:
+    """Its size, vocabulary and classes; and the examples that were left out, the most frequent reason first."""
     yield (
         f"corpus: {event['examples']:,} {event['kind']} to train on, {event['valid_examples']:,} to validate on, "
         f"{event['tokens']:,} tokens to train on"
     )
-    vocabulary = event["tokenizer"]
-    yield f"vocabulary: {vocabulary['size']:,} tokens ({vocabulary['why']})"
-    if event["classes"]:
-        yield "classes: " + ", ".join(f"{name} {count:,}" for name, count in event["classes"].items())
-        if max(event["classes"].values()) > UNBALANCED * min(event["classes"].values()):
+    yield f"vocabulary: {event['tokenizer']['size']:,} tokens ({event['tokenizer']['why']})"
+    if classes := event["classes"]:
+        yield "classes: " + ", ".join(f"{name} {count:,}" for name, count in classes.items())
+        if max(classes.values()) > UNBALANCED * min(classes.values()):
             yield "  unbalanced: in the loss, classes are weighted by 1 / √frequency"
-
-
-def describe_rejections(event: Event) -> Iterator[str]:
-    """The examples that were left out, by reason, most frequent first, and where they are."""
-    reasons = event["rejected"]["reasons"]
-    if reasons:
+    if reasons := event["rejected"]["reasons"]:
         yield f"left out: {event['rejected']['total']:,} {event['kind']}"
     for reason, found in sorted(reasons.items(), key=lambda item: -item[1]["count"]):
         more = ", …" if found["count"] > len(found["examples"]) else ""
         yield f"  {found['count']:,} × {reason}: {', '.join(found['examples'])}{more}"
-
-
-def describe_plan(event: Event) -> Iterator[str]:
-    """The settings that were chosen, and why."""
-    for choice in event["choices"]:
-        yield f"{choice['name']} = {choice['value']}  ({choice['why']})"
 
 
 def describe_warning(event: Event) -> str | None:
@@ -175,12 +204,3 @@ def describe_step(status: Status) -> str:
         f"step {status.step:,}/{status.total:,}  epoch {status.epoch}  loss {status.loss:.3f}  "
         f"lr {status.learning_rate:.2e}{speed}  time left {duration(status.remaining)}"
     )
-
-
-def describe_validation(event: Event) -> Iterator[str]:
-    """Metrics, and one example with the model's output."""
-    which = f" (average of the {event['averaged']} checkpoints)" if "averaged" in event else ""
-    scores = "  ".join(f"{name} {value}" for name, value in named_metrics(event).items())
-    yield f"validation at step {event['step']:,}{which}: {scores}  loss {event['loss']:.3f}"
-    for sample in event.get("samples", [])[:1]:
-        yield f"  {sample['source']}  →  {sample['output']}"

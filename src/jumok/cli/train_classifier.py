@@ -39,12 +39,11 @@ def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool) -> No
 
 
 def _print_baseline(run: Path, as_json: bool) -> None:
-    from jumok.cli.metrics import named_metrics
+    from jumok.cli.status import describe_metrics
     from jumok.recipes.baseline import baseline_scores
 
     scores = baseline_scores(run)
     if as_json:
         print_json({"event": "baseline", **scores})
     else:
-        shown = "  ".join(f"{name} {value}" for name, value in named_metrics(scores).items())
-        print(f"For comparison, TF-IDF + logistic regression on the same texts: {shown}")
+        print(f"For comparison, TF-IDF + logistic regression on the same texts: {describe_metrics(scores)}")

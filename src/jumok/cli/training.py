@@ -23,17 +23,7 @@ if TYPE_CHECKING:
     from jumok.recipes import TrainingResult
 
 # A training stopped after one of these events has nothing to save yet.
-_BEFORE_THE_FIRST_STEP = (
-    "reading",
-    "vocabulary",
-    "encoding",
-    "corpus",
-    "finding",
-    "measuring",
-    "plan",
-    "settings",
-    "resumed",
-)
+_PREPARING = ("reading", "vocabulary", "encoding", "corpus", "finding", "measuring", "plan", "settings", "resumed")
 
 
 def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra: Any) -> None:
@@ -78,7 +68,7 @@ def train_with_display(display: Display, task: str, *data: Path, **arguments: An
 
         def on_event(event: Event) -> None:
             display(event)
-            if interrupts.requested() and event["event"] in _BEFORE_THE_FIRST_STEP:
+            if interrupts.requested() and event["event"] in _PREPARING:
                 raise StoppedEarly
 
         stop_requested = _announced(interrupts.requested)

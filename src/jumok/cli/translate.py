@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, OUT_FILE, TEXTS, say
+from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, OUT_FILE, TEXTS, print_json, say
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,8 +74,10 @@ def command(
             for chunk in chunks_as_they_come(lines_of(files)):
                 for source, result in zip(chunk, translator.translate_batch(chunk, options), strict=True):
                     notes.add(result)
-                    line = _json_line(source, result) if as_json else _line(source, result, options, scores)
-                    output.write(line + "\n")
+                    if as_json:
+                        print_json({"source": source, **asdict(result)}, file=output)
+                    else:
+                        print(_line(source, result, options, scores), file=output)
                 output.flush()
     finally:
         notes.print()
@@ -119,12 +121,6 @@ def _line(source: str, result: Result, options: DecodingOptions, scores: bool) -
         pairs = result.alignment.by_word(source, result.text) if result.alignment else []
         columns.append(" ".join(f"{of_source}-{of_output}" for of_source, of_output in pairs))
     return "\t".join(columns)
-
-
-def _json_line(source: str, result: Result) -> str:
-    import json
-
-    return json.dumps({"source": source, **asdict(result)}, ensure_ascii=False)
 
 
 class _Notes:

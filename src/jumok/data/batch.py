@@ -1,8 +1,8 @@
 """Batches: padded arrays of ids, made in a background thread while the model trains on another."""
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -24,9 +24,7 @@ class _Rows:
     def halves(self) -> tuple[Self, Self] | None:
         """The batch split in two, or None if it has a single example."""
         middle = len(self.lines) // 2
-        if middle == 0:
-            return None
-        return self._rows(slice(None, middle)), self._rows(slice(middle, None))
+        return (self._rows(slice(None, middle)), self._rows(slice(middle, None))) if middle else None
 
     def describe(self) -> str:
         """The lines of its examples in the corpus, for messages."""
@@ -115,41 +113,18 @@ def _pad(flat: IdArray, lengths: IdArray) -> IdArray:
     return rows
 
 
-_END = object()
-
-
 def load_batches(
     plan: BatchPlan, collate: Callable[[int, Indices], Any], numbers: Sequence[int], prefetch: int = 4
 ) -> Iterator[Any]:
     """Batches of a plan by their numbers, each made by `collate(number, examples)` in a background thread."""
-    ready: queue.Queue[Any] = queue.Queue(prefetch)
-    abandoned = threading.Event()
-
-    def put(item: Any) -> bool:
-        while not abandoned.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for number in numbers:
-                if not put(collate(number, plan[number])):
-                    return
-            put(_END)
-        except BaseException as error:
-            put(error)
-
-    worker = threading.Thread(target=work, name="batches", daemon=True)
-    worker.start()
+    ready: deque[Future[Any]] = deque()
+    worker = ThreadPoolExecutor(1, thread_name_prefix="batches")
     try:
-        while (item := ready.get()) is not _END:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        for number in numbers:
+            ready.append(worker.submit(collate, number, plan[number]))
+            if len(ready) > prefetch:
+                yield ready.popleft().result()
+        while ready:
+            yield ready.popleft().result()
     finally:
-        abandoned.set()
-        worker.join()
+        worker.shutdown(cancel_futures=True)

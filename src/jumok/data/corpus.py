@@ -15,22 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from jumok import files
 from jumok.data.examples import Example, ExampleKind, InputEncoder, Rejections
 from jumok.data.source_files import fingerprint_of, keep_streams
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
 from jumok.data.store import TokenStore
 from jumok.errors import BundleError, ChangedDataError, InputError
-from jumok.files import (
-    REAL_FILES,
-    UnreadableError,
-    explained_writing,
-    format_json,
-    make_directory_durably,
-    parse_json_object,
-    read_bounded,
-    replace_file_durably,
-)
+from jumok.files import REAL_FILES
 from jumok.tasks import ENCODERS, resolve
 from jumok.tokenizer import Tokenizer
 
@@ -79,22 +71,22 @@ def prepare_corpus(
     made. Memory: less than 100 bytes a sentence pair, a sample of 500,000 lines for the vocabulary, the validation set.
     `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
-    files = keep_streams(paths, directory, "input")
+    train_files = keep_streams(paths, directory, "input")
     valid_files = None if valid is None else keep_streams(valid, directory, "valid")
-    everything = [*files, *(valid_files or ())]
+    everything = [*train_files, *(valid_files or ())]
     for path in everything:
         if not path.exists():
             raise InputError(f"{path}: no such file. Give {kind.files}.")
     vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
-    settings = (kind.name, len(files), vocabulary, kind.longest, seed, *kind.variant)
+    settings = (kind.name, len(train_files), vocabulary, kind.longest, seed, *kind.variant)
     fingerprint = fingerprint_of(everything, *settings)
     if expected not in (None, fingerprint):
         raise ChangedDataError(
             f"{', '.join(path.name for path in everything)}: changed since this training began. Bring back the old "
             "files, start again with `fresh=True`, or accept the new ones with `continue_with_changes=True`."
         )
-    known = _open(directory, fingerprint)
-    return known or _Preparation(kind, directory, files, valid_files, seed, on_phase).make(fingerprint, encoder or size)
+    preparation = _Preparation(kind, directory, train_files, valid_files, seed, on_phase)
+    return _open(directory, fingerprint) or preparation.make(fingerprint, encoder or size)
 
 
 def open_corpus(directory: Path, fingerprint: str) -> Corpus:
@@ -107,30 +99,27 @@ def open_corpus(directory: Path, fingerprint: str) -> Corpus:
     return corpus
 
 
+@dataclass
 class _Preparation:
     """Makes a corpus. The files are read once; everything else is made from a spool of their examples."""
 
-    def __init__(
-        self,
-        kind: ExampleKind,
-        directory: Path,
-        paths: Sequence[Path],
-        valid: Sequence[Path] | None,
-        seed: int,
-        on_phase: Callable[[str], None],
-    ) -> None:
-        self.kind, self.directory, self.paths, self.seed = kind, directory, paths, seed
-        self.valid_paths, self.on_phase = valid, on_phase
-        self.holdout = Holdout(seed)
-        self.rejections = Rejections()
+    kind: ExampleKind
+    directory: Path
+    paths: Sequence[Path]
+    valid_paths: Sequence[Path] | None
+    seed: int
+    on_phase: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.holdout, self.rejections = Holdout(self.seed), Rejections()
         self.classes: dict[str, int] = {}
 
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
-        make_directory_durably(REAL_FILES, self.directory)
+        files.make_directory_durably(REAL_FILES, self.directory)
         path = self.directory / "rejected.tsv"
         try:
-            with explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
+            with files.explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
                 self.rejections.log = lambda reason, where: print(where, reason, sep="\t", file=file)
                 with Spool(self.directory) as spool:
                     return self._make(spool, fingerprint, encoder)
@@ -142,16 +131,16 @@ class _Preparation:
         kind = self.kind
         given_valid, findings = self._read(spool)
         self.on_phase("vocabulary")
-        encoder, reason = self._encoder(spool, given)
+        if isinstance(given, int | None):
+            encoder, reason = kind.learn_encoder(lambda: self._training(spool), given, self.seed)
+        else:
+            encoder, reason = given, "unchanged: the model was trained with it"
         self.on_phase("encoding")
         if kind.labelled:
             self.classes = self._count_classes(spool)
         train, held_out = self._store(spool, encoder, fingerprint)
-        valid = [
-            example
-            for example, _ in self._encode(iter(held_out if given_valid is None else given_valid), encoder)
-            if self._has_known_label(example)
-        ]
+        encoded = self._encode(iter(held_out if given_valid is None else given_valid), encoder)
+        valid = [example for example, _ in encoded if self._has_known_label(example)]
         if not valid:
             raise InputError(
                 f"None of the {kind.name} for validation can be used:\n{self.rejections.render()}\n"
@@ -170,9 +159,9 @@ class _Preparation:
             "findings": findings,
         }
         lines = "".join(json.dumps(example._asdict(), ensure_ascii=False) + "\n" for example in valid)
-        replace_file_durably(REAL_FILES, self.directory / _VALID, lines.encode())
-        replace_file_durably(REAL_FILES, self.directory / ENCODERS[kind.encoder].file, encoder.to_bytes())
-        replace_file_durably(REAL_FILES, self.directory / _FACTS, format_json(facts))
+        contents = {_VALID: lines.encode(), ENCODERS[kind.encoder].file: encoder.to_bytes()}
+        for name, content in {**contents, _FACTS: files.format_json(facts)}.items():
+            files.replace_file_durably(REAL_FILES, self.directory / name, content)
         return Corpus(encoder, train, valid, facts)
 
     def _read(self, spool: Spool) -> tuple[list[Example] | None, list[dict[str, Any]]]:
@@ -194,12 +183,6 @@ class _Preparation:
                 yield example
             elif held_out is not None:
                 held_out.append(example)
-
-    def _encoder(self, spool: Spool, given: InputEncoder | int | None) -> tuple[InputEncoder, str]:
-        """The encoder, and why it has the size it has."""
-        if isinstance(given, int | None):
-            return self.kind.learn_encoder(lambda: self._training(spool), given, self.seed)
-        return given, "unchanged: the model was trained with it"
 
     def _count_classes(self, spool: Spool) -> dict[str, int]:
         counts = Counter(example.label for example in self._training(spool))
@@ -234,9 +217,7 @@ class _Preparation:
         self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
         return False
 
-    def _encode(
-        self, examples: Iterator[Example], encoder: InputEncoder
-    ) -> Iterator[tuple[Example, Sequence[list[int]]]]:
+    def _encode(self, examples: Iterator[Example], encoder: InputEncoder) -> Iterator[tuple[Example, list[list[int]]]]:
         """Each example with the ids of its inputs, without those that are too long."""
         longest = self.kind.longest
         while chunk := list(islice(examples, CHUNK)):
@@ -250,7 +231,7 @@ class _Preparation:
 
 def read_valid(directory: Path) -> list[Example]:
     """The validation examples of a prepared corpus. ValueError, KeyError or OSError if they cannot be read."""
-    lines = read_bounded(directory / _VALID, _MAX_FILE_BYTES).decode().split("\n")[:-1]
+    lines = files.read_bounded(directory / _VALID, _MAX_FILE_BYTES).decode().split("\n")[:-1]
     # Stores of earlier versions call the inputs "texts".
     return [
         Example(tuple(value["inputs"] if "inputs" in value else value["texts"]), value["where"], value["label"])
@@ -258,20 +239,16 @@ def read_valid(directory: Path) -> list[Example]:
     ]
 
 
-def _read_encoder(directory: Path, name: str) -> InputEncoder:
-    path = directory / ENCODERS[name].file
-    encoder: InputEncoder = resolve(ENCODERS[name].reference).from_bytes(read_bounded(path, _MAX_FILE_BYTES), str(path))
-    return encoder
-
-
 def _open(directory: Path, fingerprint: str) -> Corpus | None:
     train = TokenStore.open(directory / "train", fingerprint)
     try:
         where = directory / _FACTS
-        facts = parse_json_object(read_bounded(where, _MAX_FILE_BYTES), where)
+        facts = files.parse_json_object(files.read_bounded(where, _MAX_FILE_BYTES), where)
         valid = read_valid(directory)
-        encoder = _read_encoder(directory, facts.get("encoder", "tokenizer"))
+        entry = ENCODERS[facts.get("encoder", "tokenizer")]
+        path = directory / entry.file
+        encoder = resolve(entry.reference).from_bytes(files.read_bounded(path, _MAX_FILE_BYTES), str(path))
         complete = facts["fingerprint"] == fingerprint and facts["valid_examples"] == len(valid)
-    except (UnreadableError, BundleError, OSError, ValueError, KeyError, TypeError):
+    except (files.UnreadableError, BundleError, OSError, ValueError, KeyError, TypeError):
         return None
     return Corpus(encoder, train, valid, facts) if complete and train is not None else None

@@ -6,16 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jumok.data.batch import (
-    Batch,
-    IdArray,
-    LabelledBatch,
-    TextBatch,
-    load_batches,
-    make_batch,
-    make_labelled_batch,
-    make_text_batch,
-)
+from jumok.data import batch
+from jumok.data.batch import IdArray
 from jumok.data.buckets import BatchPlan, plan_batches
 from jumok.data.corpus import Corpus
 from jumok.data.store import Indices
@@ -45,7 +37,9 @@ class CorpusEpochs(ABC):
 
     def batches(self, epoch: int, numbers: Sequence[int]) -> Iterator[Any]:
         """The batches of an epoch with these numbers, made in a background thread."""
-        return load_batches(self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), numbers)
+        return batch.load_batches(
+            self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), numbers
+        )
 
     def largest(self) -> Any:
         """The batch with the most padded tokens."""
@@ -64,9 +58,7 @@ class CorpusEpochs(ABC):
         if not self.sampling:
             return self._plain(indices)
         seed = derive_seed(self.seed, "subwords", epoch, number)
-        return self._make(
-            [self._sampled(column, indices, seed + number) for number, column in enumerate(self.columns)], indices
-        )
+        return self._make([self._sampled(column, indices, seed + n) for n, column in enumerate(self.columns)], indices)
 
     def _plain(self, indices: Indices) -> Any:
         return self._make([self.corpus.train.gather(column, indices) for column in self.columns], indices)
@@ -76,8 +68,9 @@ class CorpusEpochs(ABC):
         ids = [self.corpus.train.example(column, int(index)) for index in indices]
         texts = self.corpus.tokenizer.decode(ids)
         sampled = self.corpus.tokenizer.encode_sampled(texts, self.sampling, seed)
-        lengths = np.array([len(row) for row in sampled])
-        return np.array([number for row in sampled for number in row], np.int64), lengths
+        return np.array([number for row in sampled for number in row], np.int64), np.array(
+            [len(row) for row in sampled]
+        )
 
     def _column(self, name: str, indices: Indices) -> IdArray:
         """The values of a column that has one number an example."""
@@ -89,8 +82,8 @@ class TranslationEpochs(CorpusEpochs):
 
     columns = ("source", "target")
 
-    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> Batch:
-        return make_batch(*texts[0], *texts[1], self._column("line", indices))
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> batch.Batch:
+        return batch.make_batch(*texts[0], *texts[1], self._column("line", indices))
 
 
 class TextEpochs(CorpusEpochs):
@@ -98,8 +91,8 @@ class TextEpochs(CorpusEpochs):
 
     columns = ("text",)
 
-    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> TextBatch:
-        return make_text_batch(*texts[0], self._column("line", indices))
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> batch.TextBatch:
+        return batch.make_text_batch(*texts[0], self._column("line", indices))
 
 
 class LabelledEpochs(CorpusEpochs):
@@ -107,5 +100,5 @@ class LabelledEpochs(CorpusEpochs):
 
     columns = ("text",)
 
-    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> LabelledBatch:
-        return make_labelled_batch(*texts[0], self._column("label", indices), self._column("line", indices))
+    def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> batch.LabelledBatch:
+        return batch.make_labelled_batch(*texts[0], self._column("label", indices), self._column("line", indices))

@@ -33,15 +33,11 @@ def learn_tokenizer(
             chosen, reason = largest, f"{largest:,} tokens, enough for a classifier"
         return chosen
 
-    tokenizer = Tokenizer.train(_texts(examples), size or choose, seed=seed)
+    texts = (text for example in examples() for text in example.inputs)
+    tokenizer = Tokenizer.train(texts, size or choose, seed=seed)
     if tokenizer.size < chosen:
         reason += "; the texts contain no more"
     return tokenizer, reason
-
-
-def _texts(examples: Callable[[], Iterator[Example]]) -> Iterator[str]:
-    for example in examples():
-        yield from example.inputs
 
 
 def _read_pairs(
@@ -77,9 +73,5 @@ def pairs_in(languages: Languages | None) -> ExampleKind:
     """Sentence pairs in two languages, of files that name theirs; None: of files with two languages, in their order."""
     if languages is None:
         return PAIRS
-    return replace(
-        PAIRS,
-        read=partial(_read_pairs, languages=languages),
-        check=partial(PairCheck, languages=languages),
-        variant=languages,
-    )
+    read, check = partial(_read_pairs, languages=languages), partial(PairCheck, languages=languages)
+    return replace(PAIRS, read=read, check=check, variant=languages)

@@ -7,7 +7,7 @@ from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
 
-from jumok.data.reading.lines import STANDARD_INPUT, without_compression
+from jumok.data.reading.lines import STANDARD_INPUT, format_of
 from jumok.errors import InputError
 from jumok.files import REAL_FILES, explained_writing, make_directory_durably
 
@@ -63,4 +63,4 @@ def _deciding_names(path: Path) -> list[str]:
     """
     if path.is_dir():
         return [file.relative_to(path).as_posix() for file in _all_files(path)]
-    return [".csv"] if without_compression(path).suffix.lower() == ".csv" else []
+    return [".csv"] if format_of(path) == ".csv" else []

@@ -20,21 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.files import (
-    MAX_JSON_BYTES,
-    REAL_FILES,
-    FileRecord,
-    UnreadableError,
-    clean_leftovers,
-    explained_writing,
-    format_json,
-    make_directory_durably,
-    open_verified,
-    parse_json_object,
-    read_bounded,
-    remove,
-    set_aside,
-)
+from jumok import files
+from jumok.files import REAL_FILES, FileRecord
 
 INDEX = "store.json"
 Indices = npt.NDArray[np.int64]
@@ -65,8 +52,8 @@ class TokenStore:
     def example(self, column: str, index: int) -> list[int]:
         """The ids of one example."""
         data = self._columns[column]
-        start = int(data.offsets[index])
-        return [int(number) for number in data.ids[start : start + int(data.lengths[index])]]
+        start = data.offsets[index]
+        return list(data.ids[start : start + data.lengths[index]].tolist())
 
     def gather(self, column: str, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The concatenated ids of several examples, and their lengths."""
@@ -75,42 +62,31 @@ class TokenStore:
         first = np.repeat(data.offsets[indices] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
         return data.ids[first + np.arange(len(first))].astype(np.int64), lengths
 
-    def _is_consistent(self, examples: object) -> bool:
-        return bool(self._columns) and all(
-            len(column.lengths) == examples and int(column.lengths.sum()) == len(column.ids)
-            for column in self._columns.values()
-        )
-
     @classmethod
     def build(
-        cls,
-        directory: Path,
-        examples: Iterable[Sequence[Sequence[int]]],
-        *,
-        columns: Sequence[str],
-        fingerprint: str,
+        cls, directory: Path, examples: Iterable[Sequence[Sequence[int]]], *, columns: Sequence[str], fingerprint: str
     ) -> TokenStore:
         """Write a store, in bounded memory."""
-        make_directory_durably(REAL_FILES, directory.parent)
+        files.make_directory_durably(REAL_FILES, directory.parent)
         building = directory.parent / f".tmp-{directory.name}-{token_hex(8)}"
-        clean_leftovers(REAL_FILES, directory.parent)
+        files.clean_leftovers(REAL_FILES, directory.parent)
         REAL_FILES.make_directory(building)
         try:
-            with explained_writing(directory):
+            with files.explained_writing(directory):
                 count, records = _write_columns(building, examples, columns)
-                index = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
-                files = {name: asdict(record) for name, record in records.items()}
+                index: dict[str, Any] = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
+                index["files"] = {name: asdict(record) for name, record in records.items()}
                 with REAL_FILES.create(building / INDEX) as file:
-                    REAL_FILES.write(file, memoryview(format_json({**index, "files": files})))
+                    REAL_FILES.write(file, memoryview(files.format_json(index)))
                     REAL_FILES.sync(file)
                 REAL_FILES.sync_directory(building)
             if directory.exists():
-                remove(REAL_FILES, set_aside(REAL_FILES, directory))
+                files.remove(REAL_FILES, files.set_aside(REAL_FILES, directory))
             REAL_FILES.rename(building, directory)
             REAL_FILES.sync_directory(directory.parent)
         except BaseException:
             if building.exists():
-                remove(REAL_FILES, building)
+                files.remove(REAL_FILES, building)
             raise
         return cls({name: _map_column(directory, name) for name in columns})
 
@@ -118,15 +94,19 @@ class TokenStore:
     def open(cls, directory: Path, fingerprint: str) -> TokenStore | None:
         """The store in a directory; None if it is missing, damaged or of other data."""
         try:
-            index = parse_json_object(read_bounded(directory / INDEX, MAX_JSON_BYTES), directory / INDEX)
+            path = directory / INDEX
+            index = files.parse_json_object(files.read_bounded(path, files.MAX_JSON_BYTES), path)
             if index["fingerprint"] != fingerprint:
                 return None
-            for name in index["columns"]:
-                _verify_column(directory, name, index["files"])
-            store = cls({name: _map_column(directory, name) for name in index["columns"]})
-        except (UnreadableError, OSError, KeyError, TypeError, AttributeError, ValueError):
+            # Damaged ids would be trained on. Reading every file takes about a second for each gigabyte.
+            for name in chain.from_iterable(map(_files_of, index["columns"])):
+                files.open_verified(directory / name, FileRecord(**index["files"][name])).close()
+            columns = {name: _map_column(directory, name) for name in index["columns"]}
+            sizes = [(len(column.lengths), int(column.lengths.sum())) for column in columns.values()]
+            complete = sizes == [(index["examples"], len(column.ids)) for column in columns.values()]
+        except (files.UnreadableError, OSError, KeyError, TypeError, AttributeError, ValueError):
             return None
-        return store if store._is_consistent(index["examples"]) else None
+        return cls(columns) if columns and complete else None
 
 
 class _SummedFile:
@@ -152,7 +132,7 @@ def _write_columns(
     count = 0
     waiting = iter(examples)
     with ExitStack() as stack:
-        files = {
+        written = {
             name: _SummedFile(stack.enter_context(REAL_FILES.create(directory / name)))
             for column in columns
             for name in _files_of(column)
@@ -161,23 +141,14 @@ def _write_columns(
             count += len(chunk)
             for position, column in enumerate(columns):
                 sequences = [example[position] for example in chunk]
-                ids_file, lengths_file = (files[name] for name in _files_of(column))
+                ids_file, lengths_file = (written[name] for name in _files_of(column))
                 lengths_file.write(np.fromiter(map(len, sequences), np.int32, len(sequences)))
                 ids_file.write(np.fromiter(chain.from_iterable(sequences), np.int32))
-        return count, {name: file.finish() for name, file in files.items()}
+        return count, {name: file.finish() for name, file in written.items()}
 
 
 def _files_of(column: str) -> tuple[str, str]:
     return f"{column}.ids", f"{column}.lengths"
-
-
-def _verify_column(directory: Path, column: str, files: dict[str, dict[str, Any]]) -> None:
-    """Raise if a file is not what was written: a model would be trained on wrong ids.
-
-    This reads every file when a training starts, about a second for each gigabyte.
-    """
-    for name in _files_of(column):
-        open_verified(directory / name, FileRecord(**files[name])).close()
 
 
 def _map_column(directory: Path, name: str) -> _Column:

@@ -70,7 +70,6 @@ def write_directory_durably(
     with _cleaned_and_explained(fs, temporary, final, bytes_needed):
         if os.path.lexists(final):
             raise FileExistsError(errno.EEXIST, "it exists already")
-        _require_space(fs, final, bytes_needed)
         fs.make_directory(temporary)
         records = {}
         for name, content in files.items():
@@ -87,7 +86,6 @@ def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
     """Replace the content of a file. Readers find all of the old or all of the new, also after a crash."""
     temporary = _beside(path, _TEMPORARY)
     with _cleaned_and_explained(fs, temporary, path, len(data)):
-        _require_space(fs, path, len(data))
         _write_file(fs, temporary, data)
         fs.rename(temporary, path)
         fs.sync_directory(path.parent)
@@ -153,12 +151,6 @@ def _write_file(fs: FileSystem, path: Path, data: bytes) -> FileRecord:
     return FileRecord(len(data), digest.hexdigest())
 
 
-def _require_space(fs: FileSystem, target: Path, bytes_needed: int) -> None:
-    free = fs.free_bytes(target.parent)
-    if free < bytes_needed + _SPARE_BYTES:
-        raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
-
-
 @contextmanager
 def explained_writing(target: Path) -> Iterator[None]:
     """Turn the error of a full disk, a quota or a limit into a WriteError. Other errors pass."""
@@ -177,6 +169,9 @@ def explained_writing(target: Path) -> Iterator[None]:
 @contextmanager
 def _cleaned_and_explained(fs: FileSystem, temporary: Path, target: Path, bytes_needed: int) -> Iterator[None]:
     try:
+        free = fs.free_bytes(target.parent)
+        if free < bytes_needed + _SPARE_BYTES:
+            raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
         yield
     except Exception as error:
         with suppress(OSError):  # a full disk must not stay full of what did not fit; what remains is a leftover

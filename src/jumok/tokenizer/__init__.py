@@ -4,29 +4,9 @@
 Unicode NFC (composed Korean syllables, composed accents) in training and encoding alike, and changed in no other way.
 """
 
-from jumok.tokenizer.layout import (
-    BOS,
-    EOS,
-    FIRST_BYTE,
-    FIRST_PIECE,
-    PAD,
-    SPACE_MARK,
-    UNK,
-    normalize,
-)
+from jumok.tokenizer.layout import BOS, EOS, FIRST_BYTE, FIRST_PIECE, PAD, SPACE_MARK, UNK, normalize
 from jumok.tokenizer.subwords import Tokenizer
 from jumok.tokenizer.vocabulary import TextStatistics, choose_size
 
-__all__ = [
-    "BOS",
-    "EOS",
-    "FIRST_BYTE",
-    "FIRST_PIECE",
-    "PAD",
-    "SPACE_MARK",
-    "UNK",
-    "TextStatistics",
-    "Tokenizer",
-    "choose_size",
-    "normalize",
-]
+__all__ = ["BOS", "EOS", "FIRST_BYTE", "FIRST_PIECE", "PAD", "SPACE_MARK", "UNK", "normalize"]
+__all__ += ["TextStatistics", "Tokenizer", "choose_size"]

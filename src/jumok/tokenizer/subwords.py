@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import sentencepiece
@@ -51,15 +50,6 @@ class Tokenizer:
         raise BundleError(
             f"{origin} is damaged or is not a Jumok tokenizer. Copy the model directory again, or train anew."
         )
-
-    @classmethod
-    def load(cls, path: Path) -> Tokenizer:
-        """Read a `tokenizer.model` file."""
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise BundleError(f"Cannot read the tokenizer {path}: {error.strerror}.") from error
-        return cls.from_bytes(data, origin=str(path))
 
     def to_bytes(self) -> bytes:
         """Return the tokenizer as bytes, for `from_bytes`."""
@@ -110,8 +100,7 @@ class Tokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text form of each token: `▁` at its start is a space, `<0xE2>` a byte."""
-        known = self._pieces
-        return [known[i] for i in ids]
+        return [self._pieces[i] for i in ids]
 
     def _prepare(self, texts: Sequence[str]) -> tuple[list[str], dict[int, str]]:
         """Return normalised texts in which a placeholder replaces each real ▁, and the placeholder of each such row."""
@@ -129,25 +118,13 @@ class Tokenizer:
         return next(c for c in private_use if c not in text and self._processor.piece_to_id(c) == UNK)
 
 
-def _byte_ids(character: str) -> list[int]:
-    return [FIRST_BYTE + byte for byte in character.encode()]
-
-
 def _restore_space_marks(encoded: list[list[int]], placeholders: dict[int, str]) -> list[list[int]]:
     """Replace the bytes of each placeholder by those of a real ▁, which every SentencePiece decoder returns as ▁."""
     for row, placeholder in placeholders.items():
-        encoded[row] = _replace_sequence(encoded[row], _byte_ids(placeholder), _byte_ids(SPACE_MARK))
+        # A character for each id, because `str.replace` finds sequences.
+        old, new = ("".join(chr(FIRST_BYTE + byte) for byte in c.encode()) for c in (placeholder, SPACE_MARK))
+        encoded[row] = [ord(each) for each in "".join(map(chr, encoded[row])).replace(old, new)]
     return encoded
-
-
-def _replace_sequence(ids: list[int], old: list[int], new: list[int]) -> list[int]:
-    result: list[int] = []
-    position = 0
-    while position < len(ids):
-        found = ids[position : position + len(old)] == old
-        result += new if found else [ids[position]]
-        position += len(old) if found else 1
-    return result
 
 
 def _has_our_layout(processor: Any) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from jumok.data.examples import Rejections
-from jumok.data.reading.labelled import LOOKED_AT, read_labelled
+from jumok.data.reading.formats import LOOKED_AT
+from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.passages import LONG_ENOUGH, read_passages
 from jumok.errors import InputError
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumok.data.examples import Example, Rejections
-from jumok.data.reading import formats, lines, tmx
+from jumok.data.reading import lines, tmx
 from jumok.data.reading.pairs import UnequalLengthError, read_lines, read_pairs
 from jumok.errors import InputError
 
@@ -51,7 +51,7 @@ def write(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
 @pytest.fixture
 def short_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """A limit of 100 bytes a line and chunks of 50, so that small files meet both."""
-    for module in (lines, formats, tmx):
+    for module in (lines, tmx):
         monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
     monkeypatch.setattr(lines, "_CHUNK_BYTES", 50)
     return 100

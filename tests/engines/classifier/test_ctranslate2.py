@@ -37,7 +37,7 @@ VARIANTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    return Tokenizer.from_bytes((FROZEN / "model" / "tokenizer.model").read_bytes())
 
 
 def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:

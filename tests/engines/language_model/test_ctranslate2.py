@@ -39,7 +39,7 @@ Engines = tuple[TorchLanguageModel, Ctranslate2LanguageModel]
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    return Tokenizer.from_bytes((FROZEN / "model" / "tokenizer.model").read_bytes())
 
 
 def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:

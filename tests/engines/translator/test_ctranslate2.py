@@ -43,7 +43,7 @@ VARIANTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    return Tokenizer.from_bytes((FROZEN / "model" / "tokenizer.model").read_bytes())
 
 
 def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
@@ -165,7 +165,7 @@ def test_a_shortlist_that_does_harm_is_left_out(tmp_path: Path, monkeypatch: pyt
     shutil.copytree(FROZEN / "model", tmp_path / "model")
     files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
     probe = [pair for pair in zip(*(file.read_text("utf-8").splitlines() for file in files), strict=True) if all(pair)]
-    tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    tokenizer = Tokenizer.from_bytes((FROZEN / "model" / "tokenizer.model").read_bytes())
     train = prepare_corpus(PAIRS, tmp_path / "store", files, encoder=tokenizer).train
     monkeypatch.setattr("jumok.recipes.certifying.translator.SHORTLISTS", [(0, 0, 1.0)])
     directory, certificate = export_ctranslate2(tmp_path / "model", probe=probe, train=train)
@@ -195,7 +195,7 @@ def test_a_prefix_is_kept_with_a_shortlist(tmp_path: Path, monkeypatch: pytest.M
     shutil.copytree(FROZEN / "model", tmp_path / "model")
     files = [FROZEN / name for name in ("sources.txt", "translations.txt")]
     sources, translations = (file.read_text("utf-8").splitlines() for file in files)
-    tokenizer = Tokenizer.load(FROZEN / "model" / "tokenizer.model")
+    tokenizer = Tokenizer.from_bytes((FROZEN / "model" / "tokenizer.model").read_bytes())
     train = prepare_corpus(PAIRS, tmp_path / "store", files, encoder=tokenizer).train
     probe = [pair for pair in zip(sources, translations, strict=True) if all(pair)]
     monkeypatch.setattr(

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,15 @@ import numpy as np
 from jumok.data.checking.findings import KINDS, Finding, Report, SideTotals
 from jumok.data.checking.survey import EXAMPLES, Excerpt, SideSurvey, Survey, ValidationPairs, excerpt
 from jumok.data.checking.symptoms import (
+    SCRIPT_OF_LANGUAGE,
     first_unpartnered,
     length_misfit,
     letter_profile,
-    script_of_language,
     similarity,
 )
 from jumok.data.examples import Example, Rejections
 from jumok.data.reading.languages import Languages
-from jumok.data.reading.lines import text_of, without_compression
+from jumok.data.reading.lines import format_of, text_of
 from jumok.data.reading.pairs import UnequalLengthError, names_of, read_pairs, read_records
 from jumok.errors import InputError
 
@@ -53,11 +54,7 @@ class PairCheck:
     """Surveys a corpus of sentence pairs while it is read; afterwards reports what is suspicious."""
 
     def __init__(
-        self,
-        paths: Sequence[str | Path],
-        valid: Iterable[Example] | None = None,
-        *,
-        languages: Languages | None = None,
+        self, paths: Sequence[str | Path], valid: Iterable[Example] | None = None, *, languages: Languages | None = None
     ) -> None:
         self._paths, self._languages = paths, languages
         self._rejections = Rejections()
@@ -72,7 +69,7 @@ class PairCheck:
             yield from read_pairs(self._paths, rejections, languages=languages, on_record=self.survey.add)
         except UnequalLengthError as error:
             self.survey.unequal = error.lines
-            [unequal] = (finding for finding in self._find(lambda _: {}) if finding.kind == "unequal-length")
+            [unequal] = (finding for finding in self._find() if finding.kind == "unequal-length")
             raise UnequalLengthError(names_of(self._paths), error.lines, unequal.examples[0].where) from None
 
     def survey_records(self) -> None:
@@ -87,7 +84,7 @@ class PairCheck:
     def findings(self) -> list[dict[str, Any]]:
         """After `read`: what a training should warn of, as plain values. Raises InputError if it would be useless."""
         told = []
-        for finding in self._find(lambda _: {}):
+        for finding in self._find():
             if finding.kind in _FATAL:
                 raise InputError(f"{' and '.join(map(str, self._paths))}: {finding.what}. {finding.advice}")
             if finding.kind not in _REJECTED:
@@ -99,15 +96,10 @@ class PairCheck:
         survey = self.survey
         findings = self._find(self._read_excerpts)
         lines = survey.unequal or (survey.pairs, survey.pairs)
-        return Report(
-            pairs=survey.pairs,
-            usable=survey.usable,
-            source=_totals(survey.source, lines[0]),
-            target=_totals(survey.target, lines[1]),
-            findings=findings,
-        )
+        source, target = _totals(survey.source, lines[0]), _totals(survey.target, lines[1])
+        return Report(pairs=survey.pairs, usable=survey.usable, source=source, target=target, findings=findings)
 
-    def _find(self, excerpts: Callable[[set[int]], dict[int, str]]) -> tuple[Finding, ...]:
+    def _find(self, excerpts: Callable[[set[int]], dict[int, str]] = lambda _: {}) -> tuple[Finding, ...]:
         self.survey.finish()
         self.survey.unused_columns = self._rejections.unused_columns
         found = _Finder(self._paths, self.survey, excerpts).findings()
@@ -118,22 +110,18 @@ class PairCheck:
         if not numbers or not all(map(os.path.isfile, self._paths)):
             return {}  # standard input and pipes cannot be read twice
         found: dict[int, str] = {}
-        try:
+        with suppress(UnequalLengthError):
             for number, source, target in read_records(self._paths, self._languages):
                 if number in numbers:
                     found[number] = excerpt(source, target)
                 if number >= max(numbers):
                     break
-        except UnequalLengthError:
-            pass
         return found
 
 
 def _totals(side: SideSurvey, lines: int) -> SideTotals:
-    texts = max(1, sum(1 for length in side.lengths if length))
-    return SideTotals(
-        side.name, lines, side.characters, side.words, side.characters / texts, side.words / texts, side.script
-    )
+    characters, words, texts = side.characters, side.words, max(1, sum(map(bool, side.lengths)))
+    return SideTotals(side.name, lines, characters, words, characters / texts, words / texts, side.script)
 
 
 class _Finder:
@@ -189,9 +177,8 @@ class _Finder:
         assert self._survey.unequal
         source_lines, target_lines = self._survey.unequal
         sides = [self._source_lengths, self._target_lengths]
-        if target_lines > source_lines:
-            sides.reverse()
-        return 1 + first_unpartnered(sides[0], sides[1], abs(source_lines - target_lines))
+        longer, shorter = sides if source_lines > target_lines else reversed(sides)
+        return 1 + first_unpartnered(longer, shorter, abs(source_lines - target_lines))
 
     def _find_misfits(self) -> tuple[int, list[int]]:
         """How many pairs have lengths that do not fit each other, and the lines of the worst."""
@@ -211,12 +198,9 @@ class _Finder:
         hashes = np.asarray(self._survey.hashes)[self._usable]
         order = np.argsort(hashes, kind="stable")
         repeats = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
-        firsts = [np.flatnonzero(hashes == hashes[index])[0] for index in repeats[:EXAMPLES]]
-        line = self._survey.numbers
-        return int(repeats.size), [
-            (line[self._usable[index]], line[self._usable[first]])
-            for index, first in zip(repeats[:EXAMPLES], firsts, strict=True)
-        ]
+        lines = np.asarray(self._survey.numbers)[self._usable]
+        shown = [(int(lines[index]), int(lines[hashes == hashes[index]][0])) for index in repeats[:EXAMPLES]]
+        return int(repeats.size), shown
 
     def _overlap(self) -> Iterator[Finding]:
         validation = self._survey.validation
@@ -250,7 +234,7 @@ class _Finder:
         """Whether file names and scripts contradict each other: `a.en` is in Korean script and `a.ko` in Latin."""
         if len(self._paths) != 2:
             return False
-        named = [script_of_language(without_compression(path).suffix.lstrip(".").lower()) for path in self._paths]
+        named = [SCRIPT_OF_LANGUAGE.get(format_of(path).lstrip(".")) for path in self._paths]
         found = [self._survey.source.script, self._survey.target.script]
         return None not in named and named[0] != named[1] and found == named[::-1]
 

@@ -51,7 +51,7 @@ _LANGUAGES_OF_SCRIPT = {
     "Tamil": "ta",
     "Ethiopic": "am",
 }
-_SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES_OF_SCRIPT.items() for code in codes.split()}
+SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES_OF_SCRIPT.items() for code in codes.split()}
 _MAJORITY = 0.8
 _LETTERS_TO_JUDGE = 6  # fewer letters, as of a name or an abbreviation, say little about a language
 
@@ -83,11 +83,6 @@ def lacks_script(text: str, script: str | None) -> bool:
     if script is None or _SCRIPTS[script].search(text):
         return False
     return sum(map(str.isalpha, text)) >= _LETTERS_TO_JUDGE
-
-
-def script_of_language(language: str) -> str | None:
-    """The script a language is written in, by its two-letter code."""
-    return _SCRIPT_OF_LANGUAGE.get(language)
 
 
 def _script_of(text: str) -> str | None:

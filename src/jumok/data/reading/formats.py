@@ -10,24 +10,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jumok.data.examples import Rejections
+from jumok.data.reading import lines
 from jumok.data.reading.languages import Languages, is_language_code, only_two, same_language
-from jumok.data.reading.lines import (
-    MAX_LINE_BYTES,
-    NO_TEXTS,
-    Damage,
-    Record,
-    Side,
-    TooLong,
-    byte_lines,
-    display_name,
-    text_of,
-    without_compression,
-)
+from jumok.data.reading.lines import Damage, Record, Side, format_of
 from jumok.data.reading.tmx import tmx_records
 from jumok.errors import InputError
 
 Row: TypeAlias = tuple[int, Sequence[bytes] | Sequence[str] | Damage]
 
+JSON_LINES = (".jsonl", ".ndjson", ".json")
 LOOKED_AT = 200  # rows that decide what the columns of a table are
 TOO_FEW_COLUMNS = Damage("fewer columns than needed")
 NOT_AS_THE_HEADER = Damage("another number of columns than the header")
@@ -41,17 +32,24 @@ _ROLE_NAMES = (("src", "tgt"), ("src", "trg"), ("source", "target"))
 
 def read_single_file(path: str | Path, languages: Languages | None, rejections: Rejections) -> Iterator[Record]:
     """The records of a file that holds both sides. Its name says the format; if it is none we know, it is TSV."""
-    suffix = without_compression(path).suffix.lower()
-    if suffix in (".jsonl", ".ndjson", ".json"):
+    if format_of(path) in JSON_LINES:
         return _jsonl_records(path, languages)
-    if suffix == ".tmx":
+    if format_of(path) == ".tmx":
         return tmx_records(path, languages)
     return _table_records(path, languages, rejections)
 
 
+def holds_both_sides(path: str | Path) -> bool:
+    """Whether a file's name says that both sides of a corpus stand in it: a table, JSONL or TMX, also compressed."""
+    return format_of(path) in (".tsv", ".csv", ".jsonl", ".ndjson", ".tmx")
+
+
 def table_rows(path: str | Path) -> Iterator[Row]:
     """The numbered rows of a table: CSV if it is named .csv, else TSV."""
-    return _csv_rows(path) if without_compression(path).suffix.lower() == ".csv" else _tsv_rows(path)
+    if format_of(path) == ".csv":
+        return _csv_rows(path)
+    numbered = enumerate(lines.byte_lines(path), 1)
+    return ((number, line if isinstance(line, Damage) else line.split(b"\t")) for number, line in numbered)
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,12 @@ class _PairColumns:
     header: Sequence[str] = ()
     chosen: bool = False  # by name, so that other columns are unused on purpose
 
-    def sides(self, cells: Sequence[bytes] | Sequence[str]) -> tuple[Side, Side]:
-        """Source and target of a row."""
+    def sides(self, cells: Sequence[bytes] | Sequence[str] | Damage) -> tuple[Side, Side]:
+        if isinstance(cells, Damage):
+            return cells, cells
         if len(cells) > self.width and filled(cells) > self.width:
             # A tab or comma inside a text has moved the cells after it: what is left of the text is not all of it.
-            damage = NOT_AS_THE_HEADER if self.header else NOT_AS_MOST_LINES
-            return damage, damage
+            return (NOT_AS_THE_HEADER if self.header else NOT_AS_MOST_LINES,) * 2
         if len(cells) <= max(self.source, self.target):
             return TOO_FEW_COLUMNS, TOO_FEW_COLUMNS
         return cells[self.source], cells[self.target]
@@ -83,19 +81,16 @@ class _PairColumns:
 def _table_records(path: str | Path, languages: Languages | None, rejections: Rejections) -> Iterator[Record]:
     rows = table_rows(path)
     first = list(islice(rows, LOOKED_AT))
-    # A damaged or blank line may come before the header.
-    readable = [
+    readable = [  # a damaged or blank line may come before the header
         (number, [lenient(cell).strip() for cell in cells])
         for number, cells in first
         if not isinstance(cells, Damage) and any(cells)
     ]
-    columns = _pair_columns(readable, display_name(path), languages)
+    columns = _pair_columns(readable, lines.display_name(path), languages)
     rejections.unused_columns += columns.unused()
     header_line = readable[0][0] if columns.header else None
     for number, cells in chain(first, rows):
-        if isinstance(cells, Damage):
-            yield number, cells, cells
-        elif number != header_line:
+        if number != header_line:
             yield number, *columns.sides(cells)
 
 
@@ -136,33 +131,28 @@ def lenient(cell: bytes | str) -> str:
     return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
 
 
-def _tsv_rows(path: str | Path) -> Iterator[Row]:
-    for number, line in enumerate(byte_lines(path), 1):
-        yield number, line if isinstance(line, Damage) else line.split(b"\t")
-
-
 def _csv_rows(path: str | Path) -> Iterator[Row]:
     # The limit is that of the process, so that it is only ever raised; _CsvLines stops before it is reached.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES + 1))
-    lines = _CsvLines(path)
-    rows = csv.reader(lines)
+    csv.field_size_limit(max(csv.field_size_limit(), lines.MAX_LINE_BYTES + 1))
+    source = _CsvLines(path)
+    rows = csv.reader(source)
     while True:
-        lines.begin_record()
+        source.begin_record()
         try:
             row: Sequence[str] | Damage = next(rows)
         except StopIteration:
             return
         except csv.Error:
             row = BAD_CSV
-        yield lines.start, lines.damage or row
+        yield source.start, source.damage or row
 
 
 class _CsvLines(Iterator[str]):
     """Lines for the csv module, which does not say where a record begins, or that a quoted field has no end."""
 
     def __init__(self, path: str | Path) -> None:
-        self._lines = byte_lines(path)
-        self._name = display_name(path)
+        self._lines = lines.byte_lines(path)
+        self._name = lines.display_name(path)
         self._number = 0
         self.begin_record()
 
@@ -175,13 +165,13 @@ class _CsvLines(Iterator[str]):
         line = next(self._lines, None)
         if line is None and self._number < self.start:
             raise StopIteration
-        if line is None or self._bytes > MAX_LINE_BYTES:
+        if line is None or self._bytes > lines.MAX_LINE_BYTES:
             raise InputError(
                 f"{self._name}:{self.start}: a quoted field begins here and has no end "
-                f"{'in the file' if line is None else f'within {MAX_LINE_BYTES:,} bytes'}. Close its quotes."
+                f"{'in the file' if line is None else f'within {lines.MAX_LINE_BYTES:,} bytes'}. Close its quotes."
             )
         self._number += 1
-        if isinstance(line, TooLong):
+        if isinstance(line, lines.TooLong):
             # The text is dropped, but whether quotes are open after it decides how the next lines are read.
             self.damage = line
             return '"\n' if line.quotes % 2 else "\n"
@@ -190,14 +180,12 @@ class _CsvLines(Iterator[str]):
 
 
 def _jsonl_records(path: str | Path, languages: Languages | None) -> Iterator[Record]:
-    for number, line in enumerate(byte_lines(path), 1):
+    for number, line in enumerate(lines.byte_lines(path), 1):
         value = json_value(line)
         if isinstance(value, Damage):
             yield number, value, value
-            continue
-        texts = value.get("translation")
-        if isinstance(texts, dict):
-            languages = languages or only_two(list(texts), f"{display_name(path)}:{number}")
+        elif isinstance(texts := value.get("translation"), dict):
+            languages = languages or only_two(list(texts), f"{lines.display_name(path)}:{number}")
             yield number, *_texts_under((languages,), texts)
         else:
             yield number, *_texts_under((languages,) if languages else _ROLE_NAMES, value)
@@ -205,7 +193,7 @@ def _jsonl_records(path: str | Path, languages: Languages | None) -> Iterator[Re
 
 def json_value(line: bytes | Damage) -> dict[str, Any] | Damage:
     """The object in a line of JSON."""
-    text = text_of(line)
+    text = lines.text_of(line)
     if isinstance(text, Damage):
         return text
     try:
@@ -220,7 +208,7 @@ def _texts_under(names: Sequence[Languages], texts: dict[str, Any]) -> tuple[Sid
         source, target = (_value_under(name, texts) for name in pair)
         if isinstance(source, str) and isinstance(target, str):
             return source, target
-    return NO_TEXTS, NO_TEXTS
+    return lines.NO_TEXTS, lines.NO_TEXTS
 
 
 def _value_under(name: str, texts: dict[str, Any]) -> Any:

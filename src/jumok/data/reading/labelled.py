@@ -14,28 +14,9 @@ from statistics import median_high
 from typing import Any
 
 from jumok.data.examples import Example, Rejections
-from jumok.data.reading.formats import (
-    LOOKED_AT,
-    NOT_AS_MOST_LINES,
-    NOT_AS_THE_HEADER,
-    Row,
-    filled,
-    json_value,
-    lenient,
-    table_rows,
-)
-from jumok.data.reading.lines import (
-    EMPTY,
-    HAS_NUL,
-    NOT_UNICODE,
-    Damage,
-    Side,
-    byte_chunks,
-    byte_lines,
-    display_name,
-    text_of,
-    without_compression,
-)
+from jumok.data.reading import formats, lines
+from jumok.data.reading.formats import Row, filled
+from jumok.data.reading.lines import EMPTY, Damage, Side, text_of
 from jumok.errors import InputError
 
 LABEL_NAMES = ("label", "class", "category", "sentiment", "target", "y")
@@ -69,14 +50,14 @@ def read_labelled(
             yield Example((text,), where, label)
     if not found:
         why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there is nothing in it."
-        raise InputError(f"{', '.join(map(display_name, paths))}: no text with a label; {why}")
+        raise InputError(f"{', '.join(map(lines.display_name, paths))}: no text with a label; {why}")
 
 
 def _label_of(side: Side) -> str | Damage:
     label = text_of(side)
     if isinstance(label, str):
         return _in_one_line(label)
-    if label in (NOT_UNICODE, HAS_NUL):
+    if label in (lines.NOT_UNICODE, lines.HAS_NUL):
         return Damage(f"label: {label.reason}")
     return NO_LABEL if label is EMPTY else label
 
@@ -89,10 +70,7 @@ def _in_one_line(label: str) -> str:
 def _records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
     if Path(path).is_dir():
         return _directory_records(Path(path))
-    suffix = without_compression(path).suffix.lower()
-    if suffix in (".jsonl", ".ndjson", ".json"):
-        return _jsonl_records(path)
-    return _table_records(path, known)
+    return _jsonl_records(path) if lines.format_of(path) in formats.JSON_LINES else _table_records(path, known)
 
 
 def _directory_records(path: Path) -> Iterator[Labelled]:
@@ -107,7 +85,7 @@ def _directory_records(path: Path) -> Iterator[Labelled]:
 
 def _whole_text(file: Path) -> Side:
     text = bytearray()
-    for chunk in byte_chunks(file):
+    for chunk in lines.byte_chunks(file):
         text += chunk
         if len(text) > MOST_TEXT_BYTES:
             return TOO_LARGE
@@ -115,9 +93,9 @@ def _whole_text(file: Path) -> Side:
 
 
 def _jsonl_records(path: str | Path) -> Iterator[Labelled]:
-    name = display_name(path)
-    for number, line in enumerate(byte_lines(path), 1):
-        value = json_value(line)
+    name = lines.display_name(path)
+    for number, line in enumerate(lines.byte_lines(path), 1):
+        value = formats.json_value(line)
         if isinstance(value, Damage):
             yield name, number, value, value
         else:
@@ -156,16 +134,15 @@ class _Layout:
         if not any(cells):
             return EMPTY, EMPTY
         if not self.fits(cells):
-            damage = NOT_AS_THE_HEADER if self.named == 2 else NOT_AS_MOST_LINES
-            return damage, damage
+            return (formats.NOT_AS_THE_HEADER if self.named == 2 else formats.NOT_AS_MOST_LINES,) * 2
         return cells[self.label], cells[self.text]
 
 
 def _table_records(path: str | Path, known: Collection[str]) -> Iterator[Labelled]:
-    name = display_name(path)
-    rows = table_rows(path)
-    first = list(islice(rows, LOOKED_AT))
-    whole = [[_in_one_line(lenient(cell)) for cell in row] for _, row in first if not isinstance(row, Damage)]
+    name = lines.display_name(path)
+    rows = formats.table_rows(path)
+    first = list(islice(rows, formats.LOOKED_AT))
+    whole = [[_in_one_line(formats.lenient(cell)) for cell in row] for _, row in first if not isinstance(row, Damage)]
     layout = _layout(whole, name, known)
     held_back = None  # the first row, if it may be a header: until its label comes again, which a header's does not
     if whole and (layout.named == 2 or _may_be_header(whole, layout, known)):
@@ -200,21 +177,15 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
         return _Layout(labels[0], texts[0], filled(header), named=2)
     width = _usual_width(rows, name)
     cells = [row for row in rows if len(row) == width]
-    # A single name may be a label or a text itself; then it occurs again.
-    labels, texts = (
-        [
-            column
-            for column in columns[:1]
-            if len(header) == width and sum(row[column] == rows[0][column] for row in cells) < 2
-        ]
-        for columns in (labels, texts)
-    )
-    label = _label_column(cells, labels or [column for column in range(width) if column not in texts], known)
+    for columns in (labels, texts):  # a single name may be a label or a text itself; then it occurs again
+        if columns and (len(header) != width or sum(row[columns[0]] == rows[0][columns[0]] for row in cells) > 1):
+            columns.clear()
+    label = _label_column(cells, labels[:1] or [column for column in range(width) if column not in texts], known)
     others = [column for column in range(width) if column != label]
-    text = max(texts or others, key=lambda column: sum(len(row[column]) for row in cells))
+    text = max(texts[:1] or others, key=lambda column: sum(len(row[column]) for row in cells))
     # Nameless columns at the end that are empty in most lines do not count: they hold the rest of a text with a tab.
     width = max(label + 1, text + 1, filled(rows[0][:width]), median_high(map(filled, cells)))
-    return _Layout(label, text, width, len(labels) + len(texts))
+    return _Layout(label, text, width, bool(labels) + bool(texts))
 
 
 def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: Collection[str]) -> int:
@@ -223,15 +194,14 @@ def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: 
     A column with one value, such as the origin of the texts, holds the labels only if no other column can: one whose
     values occur twice each on average, beside a column that can be the text.
     """
-    filled = [[row[column] for row in rows if row[column]] for column in range(len(rows[0]))]
-    kinds = [len(set(cells)) for cells in filled]
-    below = rows[1:]  # the first row may be a header
-    varied = [column for column in range(len(filled)) if len({row[column] for row in below} - {""}) > 1]
+    # The first row may be a header.
+    varied = [column for column in range(len(rows[0])) if len({row[column] for row in rows[1:]} - {""}) > 1]
 
     def rank(column: int) -> tuple[int, bool, int, int]:
-        tells_apart = len(varied) > 1 and column in varied and 2 * kinds[column] <= len(filled[column])
-        known_ones = sum(cell in known for cell in filled[column])
-        return -known_ones, not tells_apart, kinds[column] or len(rows), column
+        cells = [row[column] for row in rows if row[column]]
+        kinds = len(set(cells))
+        tells_apart = len(varied) > 1 and column in varied and 2 * kinds <= len(cells)
+        return -sum(cell in known for cell in cells), not tells_apart, kinds or len(rows), column
 
     return min(columns, key=rank)
 
@@ -239,8 +209,8 @@ def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: 
 def _usual_width(rows: Sequence[Sequence[str]], name: str) -> int:
     """The number of columns that more than half of the lines have; empty lines do not count."""
     widths = Counter(len(row) for row in rows if any(row))
-    [(width, lines)] = widths.most_common(1) or [(1, 0)]
-    if width > 1 and lines * 2 <= widths.total():
+    [(width, count)] = widths.most_common(1) or [(1, 0)]
+    if width > 1 and count * 2 <= widths.total():
         raise InputError(
             f"{name}: its lines have {', '.join(map(str, sorted(widths)))} columns, and none of these numbers is that "
             "of most lines. Write no tabs in the texts (in a .csv file, put texts with commas in quotes), or name the "

@@ -78,6 +78,11 @@ def without_compression(path: str | Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
+def format_of(path: str | Path) -> str:
+    """The suffix that says the format: `.tsv` for `A.TSV.gz`."""
+    return without_compression(path).suffix.lower()
+
+
 def byte_lines(path: str | Path) -> Iterator[bytes | TooLong]:
     """The lines of a file, without line ends. A line over the limit is replaced by `TooLong`."""
     lines = _split(path)
@@ -109,11 +114,8 @@ def text_of(side: Side) -> str | Damage:
     if isinstance(side, Damage):
         return side
     try:
-        if isinstance(side, bytes):
-            text = side.decode()
-        else:
-            text = side
-            text.encode()  # JSON and CSV can contain lone surrogates, which are not text
+        # JSON and CSV can contain lone surrogates, which are not text.
+        text = (side if isinstance(side, bytes) else side.encode()).decode()
     except UnicodeError:
         return NOT_UNICODE
     if "\0" in text:
@@ -174,11 +176,8 @@ def _decompressed(path: str | Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
         if suffix == ".zst":
             yield from _zstd_chunks(file)
-        elif suffix == ".gz":
-            with gzip.open(file) as stream:
-                yield from iter(lambda: stream.read(_CHUNK_BYTES), b"")
-        elif suffix == ".xz":
-            with lzma.open(file) as stream:
+        elif suffix in (".gz", ".xz"):
+            with gzip.open(file) if suffix == ".gz" else lzma.open(file) as stream:
                 yield from iter(lambda: stream.read(_CHUNK_BYTES), b"")
         else:
             yield from iter(lambda: file.read1(_CHUNK_BYTES), b"")

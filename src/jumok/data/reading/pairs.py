@@ -5,31 +5,18 @@ from itertools import zip_longest
 from pathlib import Path
 
 from jumok.data.examples import Example, Rejections
-from jumok.data.reading.formats import read_single_file
+from jumok.data.reading.formats import holds_both_sides, read_single_file
 from jumok.data.reading.languages import Languages
-from jumok.data.reading.lines import (
-    EMPTY,
-    STANDARD_INPUT,
-    Damage,
-    Record,
-    Side,
-    byte_lines,
-    display_name,
-    text_of,
-    without_compression,
-)
+from jumok.data.reading.lines import EMPTY, STANDARD_INPUT, Damage, Record, Side, byte_lines, display_name, text_of
 from jumok.errors import InputError
-
-_TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".tmx")
 
 
 class UnequalLengthError(InputError):
     """Two files that should be aligned have different numbers of lines."""
 
     def __init__(self, names: tuple[str, str], lines: tuple[int, int], unpartnered: str = "") -> None:
-        advice = "`jumok check` with both files finds where they part."
-        if unpartnered:
-            advice = f"Look around {unpartnered}: it seems to be the first line without a partner."
+        look = f"Look around {unpartnered}: it seems to be the first line without a partner."
+        advice = look if unpartnered else "`jumok check` with both files finds where they part."
         super().__init__(
             f"{names[0]} has {lines[0]:,} lines but {names[1]} has {lines[1]:,}; line n of one must be the translation "
             f"of line n of the other. {advice}"
@@ -67,7 +54,21 @@ def read_pairs(
             any_accepted = True
             yield Example((source, target), f"{source_name}:{number}")
     if not any_accepted:
-        raise _no_pairs(paths, rejections if rejections.total > rejected_before else None)
+        left_out = rejections.total > rejected_before
+        why = f"every line was left out:\n{rejections.render()}" if left_out else "there is nothing in it."
+        hint = "" if len(paths) == 2 else "\nGive two text files, or one TSV, CSV, JSONL or TMX file with both sides."
+        raise InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
+
+
+def aligned_texts(paths: Sequence[str | Path], languages: Languages | None = None) -> Iterator[tuple[str, str]]:
+    """Both sides of every pair. Empty sides are kept; a line that is not text is an InputError."""
+    names = names_of(paths)
+    for number, *sides in read_records(paths, languages):
+        texts = ["" if text is EMPTY else text for text in map(text_of, sides)]
+        for name, text in zip(names, texts, strict=True):
+            if isinstance(text, Damage):
+                raise InputError(f"{name}:{number}: {text.reason}. Correct or remove this line on both sides.")
+        yield str(texts[0]), str(texts[1])
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -108,17 +109,6 @@ def read_records(
             f"{paths[0]}, {paths[1]}: languages can be chosen only in a file that names them, not in two text files."
         )
     return _aligned(paths[0], paths[1])
-
-
-def holds_both_sides(path: str | Path) -> bool:
-    """Whether a file's name says that both sides of a corpus stand in it: a table, JSONL or TMX, also compressed."""
-    return without_compression(path).suffix.lower() in _TABLES
-
-
-def _no_pairs(paths: Sequence[str | Path], rejections: Rejections | None) -> InputError:
-    why = f"every line was left out:\n{rejections.render()}" if rejections else "there is nothing in it."
-    hint = "" if len(paths) == 2 else "\nGive two text files, or one TSV, CSV, JSONL or TMX file with both sides."
-    return InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
 
 
 def _aligned(source_path: str | Path, target_path: str | Path) -> Iterator[Record]:

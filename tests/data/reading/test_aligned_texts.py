@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jumok.data.reading.aligned import aligned_texts
+from jumok.data.reading.pairs import aligned_texts
 from jumok.errors import InputError
 
 
