@@ -13,7 +13,7 @@ import toy_task
 from jumok.bundle import load_bundle
 from jumok.cli.app import run
 from jumok.errors import BundleError
-from jumok.recipes import plan, train
+from jumok.recipes.training import plan, train
 from jumok.tasks import ENCODERS, TASKS
 from jumok.training.trainer import StoppedEarly
 

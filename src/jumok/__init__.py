@@ -7,8 +7,10 @@ from jumok.tasks import resolve
 
 if TYPE_CHECKING:
     from jumok.engines.loading import load
-    from jumok.recipes import train_classifier, train_language_model, train_translator
-    from jumok.recipes import train_language_model as train_lm
+    from jumok.recipes.classifier import train_classifier
+    from jumok.recipes.language_model import train_language_model
+    from jumok.recipes.language_model import train_language_model as train_lm
+    from jumok.recipes.translator import train_translator
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,10 +26,10 @@ __all__ = [
 # Imported on first use: everything here needs more than the standard library.
 _REFERENCES = {
     "load": "jumok.engines.loading:load",
-    "train_classifier": "jumok.recipes:train_classifier",
-    "train_language_model": "jumok.recipes:train_language_model",
-    "train_lm": "jumok.recipes:train_language_model",  # as the command `jumok train lm` is called
-    "train_translator": "jumok.recipes:train_translator",
+    "train_classifier": "jumok.recipes.classifier:train_classifier",
+    "train_language_model": "jumok.recipes.language_model:train_language_model",
+    "train_lm": "jumok.recipes.language_model:train_language_model",  # as the command `jumok train lm` is called
+    "train_translator": "jumok.recipes.translator:train_translator",
 }
 
 

@@ -14,7 +14,8 @@ import pytest
 from jumok.bundle import load_bundle
 from jumok.engines.loading import load
 from jumok.errors import ChangedDataError, CheckpointError, ConfigError
-from jumok.recipes import plan, train, train_translator
+from jumok.recipes.training import plan, train
+from jumok.recipes.translator import train_translator
 
 LETTERS = "abcdefghij"
 SMALL: dict[str, Any] = {

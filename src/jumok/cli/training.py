@@ -20,7 +20,7 @@ from jumok.tasks import task_named
 if TYPE_CHECKING:
     from jumok.cli.panel import Display
     from jumok.cli.status import Event, Status
-    from jumok.recipes import TrainingResult
+    from jumok.recipes.training import TrainingResult
 
 # A training stopped after one of these events has nothing to save yet.
 _PREPARING = ("reading", "vocabulary", "encoding", "corpus", "finding", "measuring", "plan", "settings", "resumed")
@@ -30,7 +30,7 @@ def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra
     """Train a model and report how it went, or only print the settings. `extra` are arguments of this recipe alone."""
     arguments = {**options.recipe_arguments(), **extra}
     if options.print_config:
-        from jumok.recipes import plan
+        from jumok.recipes.training import plan
 
         print(plan(task, *data, **{name: value for name, value in arguments.items() if name != "out"}).to_toml())
         return
@@ -58,7 +58,7 @@ def _train_and_report(task: str, data: Sequence[Path], options: TrainOptions, ar
 def train_with_display(display: Display, task: str, *data: Path, **arguments: Any) -> tuple[int, TrainingResult | None]:
     """Train to the end and return 0 and the result; after Ctrl-C or another signal, its exit code and no result."""
     began = time.perf_counter()  # before PyTorch is imported: the minutes asked for count from here
-    from jumok.recipes import train
+    from jumok.recipes.training import train
     from jumok.training.interrupts import Interrupts
     from jumok.training.trainer import StoppedEarly
 

@@ -18,23 +18,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from jumok import files
 from jumok.bundle import current_weight_name
 from jumok.errors import CheckpointError
-from jumok.files import (
-    REAL_FILES,
-    FileRecord,
-    FileSystem,
-    UnreadableError,
-    format_json,
-    make_directory_durably,
-    parse_json_object,
-    read_manifest,
-    read_verified,
-    remove,
-    set_aside,
-    verify_directory,
-    write_directory_durably,
-)
+from jumok.files import REAL_FILES, FileRecord, FileSystem, UnreadableError
 
 STATE = "state.json"
 
@@ -75,17 +62,17 @@ def save_checkpoint(
     for group in tensors:
         if not _GROUP.fullmatch(group):
             raise ValueError(f"group {group!r}: a name of lower-case letters and _ is expected")
-    make_directory_durably(fs, directory)
+    files.make_directory_durably(fs, directory)
     contents = {"step": step, "groups": sorted(tensors), "state": dict(state)}
-    files: dict[str, bytes | Callable[[], bytes]] = {
+    contents_of: dict[str, bytes | Callable[[], bytes]] = {
         group + _SUFFIX: partial(_format_tensors, members) for group, members in tensors.items()
     }
-    files[STATE] = format_json(contents, limit=_MAX_STATE_BYTES)
+    contents_of[STATE] = files.format_json(contents, limit=_MAX_STATE_BYTES)
     size = sum(tensor.nbytes for members in tensors.values() for tensor in members.values())
     path = directory / _unused_name(directory, step)
-    write_directory_durably(fs, path, files, bytes_needed=size)
+    files.write_directory_durably(fs, path, contents_of, bytes_needed=size)
     try:
-        verify_directory(path)
+        files.verify_directory(path)
     except UnreadableError as error:
         advice = "The disk does not keep what is written; the earlier checkpoints are untouched."
         raise CheckpointError(f"{error.problem} {advice}") from error
@@ -119,7 +106,7 @@ def load_group(directory: Path, step: int, group: str) -> dict[str, Tensor] | No
     for named in _newest_first(directory):
         if named.step == step:
             try:
-                return _read_group(named.path, group, read_manifest(named.path))
+                return _read_group(named.path, group, files.read_manifest(named.path))
             except UnreadableError:
                 continue
     return None
@@ -203,12 +190,12 @@ def _prune(fs: FileSystem, directory: Path, newest: Path, keep: int, protect: Co
             kept.append(named)
     for named in later_to_older:
         if named not in kept:
-            remove(fs, set_aside(fs, named.path))
+            files.remove(fs, files.set_aside(fs, named.path))
 
 
 def _is_undamaged(path: Path) -> bool:
     try:
-        verify_directory(path)
+        files.verify_directory(path)
     except UnreadableError:
         return False
     return True
@@ -227,10 +214,12 @@ def _format_tensors(members: Mapping[str, Tensor]) -> bytes:
 
 
 def _read_checkpoint(path: Path) -> Checkpoint:
-    records = read_manifest(path)
+    records = files.read_manifest(path)
     if STATE not in records:
         raise UnreadableError(path / STATE, "is not in the manifest")
-    contents = parse_json_object(read_verified(path / STATE, records[STATE], _MAX_STATE_BYTES), path / STATE)
+    contents = files.parse_json_object(
+        files.read_verified(path / STATE, records[STATE], _MAX_STATE_BYTES), path / STATE
+    )
     groups = sorted(name.removesuffix(_SUFFIX) for name in records if name.endswith(_SUFFIX))
     match = _NAME.fullmatch(path.name)
     if set(contents) != {"step", "groups", "state"} or contents["groups"] != groups or not match:
@@ -247,7 +236,7 @@ def _read_group(path: Path, group: str, records: Mapping[str, FileRecord]) -> di
         raise UnreadableError(where, "is not in the manifest")
     record = records[where.name]
     try:
-        loaded = safetensors.torch.load(read_verified(where, record, record.size))
+        loaded = safetensors.torch.load(files.read_verified(where, record, record.size))
     except safetensors.SafetensorError as error:
         raise UnreadableError(where, f"is not a safetensors file ({error})") from error
     # Copied into memory that torch aligns, as in an uninterrupted training: rounding may depend on alignment.

@@ -14,23 +14,10 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from jumok import system
+from jumok import files, system
 from jumok.bundle import finish_replacement
 from jumok.errors import CheckpointError
-from jumok.files import (
-    FORMAT,
-    REAL_FILES,
-    FileSystem,
-    WriteError,
-    clean_leftovers,
-    explained_writing,
-    format_json,
-    is_leftover,
-    make_directory_durably,
-    remove,
-    replace_file_durably,
-    set_aside,
-)
+from jumok.files import FORMAT, REAL_FILES, FileSystem, WriteError
 from jumok.training.checkpoint import save_checkpoint
 from jumok.training.records import CHECKPOINTS, LOCK, LOG, MODEL, RUN, STORE, end_of_last_line, read_run, scan_log
 
@@ -60,7 +47,7 @@ class RunDirectory:
         """
         _require_ours(path)
         is_new = not path.exists()
-        make_directory_durably(fs, path)
+        files.make_directory_durably(fs, path)
         run = cls(path, task, _take_lock(path / LOCK), fs, is_new=is_new)
         try:
             _require_task(path, task)
@@ -101,7 +88,9 @@ class RunDirectory:
 
     def write(self, contents: Mapping[str, Any]) -> None:
         """Replace run.json; the format and the task are added."""
-        replace_file_durably(self._fs, self.path / RUN, format_json({**contents, "format": FORMAT, "task": self.task}))
+        files.replace_file_durably(
+            self._fs, self.path / RUN, files.format_json({**contents, "format": FORMAT, "task": self.task})
+        )
 
     def record(self, **changes: Any) -> None:
         """Replace some values of run.json."""
@@ -109,7 +98,7 @@ class RunDirectory:
 
     def append_log(self, entry: Mapping[str, Any]) -> None:
         """Append a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on."""
-        line = format_json(entry, indent=None)
+        line = files.format_json(entry, indent=None)
         with open(self._log, "ab", buffering=0) as file:
             start = file.tell()
             try:
@@ -162,12 +151,12 @@ class RunDirectory:
         # run.json last: until then the directory is recognised as a run of this task.
         for name in (CHECKPOINTS, MODEL, LOG, RUN):
             if os.path.lexists(self.path / name):
-                remove(self._fs, set_aside(self._fs, self.path / name))
+                files.remove(self._fs, files.set_aside(self._fs, self.path / name))
 
     def _repair(self) -> None:
         for directory in (self.path, self.checkpoints):
             if directory.is_dir():
-                clean_leftovers(self._fs, directory)
+                files.clean_leftovers(self._fs, directory)
         finish_replacement(self.model, fs=self._fs)
         end = end_of_last_line(self._log)
         if end is not None:
@@ -181,11 +170,11 @@ def _require_ours(path: Path) -> None:
     if not path.exists() or os.path.lexists(path / RUN):
         return
     names = sorted(entry.name for entry in path.iterdir())
-    foreign = [name for name in names if name not in _OURS and not is_leftover(name)]
+    foreign = [name for name in names if name not in _OURS and not files.is_leftover(name)]
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise CheckpointError(f"{path}: is not empty and not a run directory ({shown}). {_ELSEWHERE}")
-    if CHECKPOINTS in names and any(not is_leftover(entry.name) for entry in (path / CHECKPOINTS).iterdir()):
+    if CHECKPOINTS in names and any(not files.is_leftover(entry.name) for entry in (path / CHECKPOINTS).iterdir()):
         advice = f"Restore {RUN}, or choose another directory with `out=`."
         raise CheckpointError(f"{path}: has checkpoints but no {RUN}. {advice}")
 
@@ -216,8 +205,8 @@ def _take_lock(path: Path) -> int:
 def _lock_for_this_process(path: Path, lock: int) -> None:
     try:
         system.lock_file(lock)
-        this_process = format_json({"pid": os.getpid(), "host": socket.gethostname()}, indent=None)
-        with explained_writing(path):
+        this_process = files.format_json({"pid": os.getpid(), "host": socket.gethostname()}, indent=None)
+        with files.explained_writing(path):
             os.lseek(lock, 0, os.SEEK_SET)
             os.write(lock, this_process.ljust(_LOCK_BYTES))  # a fixed length overwrites the earlier holder
     except BlockingIOError as error:
