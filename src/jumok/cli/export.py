@@ -11,7 +11,7 @@ from jumok.cli.pair_files import PairFilesCommand
 
 @click.command(cls=PairFilesCommand, epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")
 @MODEL
-@click.option("--to", type=click.Choice(["ctranslate2"]), default="ctranslate2", help="The format.")
+@click.option("--to", type=click.Choice(["ctranslate2"]), default="ctranslate2", expose_value=False, help="The format.")
 @click.option(
     "--quantization",
     default="float32",
@@ -26,7 +26,7 @@ from jumok.cli.pair_files import PairFilesCommand
     help="Examples to compare both models on. Default: the validation examples of the run.",
 )
 @JSON
-def command(model: Path, to: str, quantization: str, probe: tuple[Path, ...], as_json: bool) -> None:
+def command(model: Path, quantization: str, probe: tuple[Path, ...], as_json: bool) -> None:
     """Export a model, and certify that it gives the same results.
 
     The exported model must reproduce the outputs of PyTorch on a probe set (int8: lose hardly any quality), or nothing
@@ -34,11 +34,9 @@ def command(model: Path, to: str, quantization: str, probe: tuple[Path, ...], as
     """
     from jumok.recipes.export import export_ctranslate2, probe_of_run, read_probe, store_of_run
 
-    del to  # there is one format so far
     examples = read_probe(model, probe) if probe else probe_of_run(model)
-    directory, certificate = export_ctranslate2(
-        model, quantization=quantization, probe=examples, train=store_of_run(model)
-    )
+    train = store_of_run(model)
+    directory, certificate = export_ctranslate2(model, quantization=quantization, probe=examples, train=train)
     if as_json:
         print_json({"path": str(directory), **certificate})
         return

@@ -15,19 +15,14 @@ def with_flags(message: str) -> str:
 
 
 def _flag(name: str, value: str) -> str:
-    literal = _literal(value)
+    try:
+        literal: Any = ast.literal_eval(value)
+    except (ValueError, SyntaxError):  # a value that is left open, or a placeholder such as N
+        literal = None
     if name == "settings":
         return " ".join(f"--set {setting}={each}" for setting, each in dict(literal or {}).items()) or "--set"
     flag = _SHORT.get(name, f"--{name.replace('_', '-')}")
-    if literal is None:  # a value that is left open, or a placeholder such as N
+    if literal is None:
         return f"{flag} {value}".rstrip()
     parts = literal if isinstance(literal, tuple) else () if literal is True else (literal,)
     return shlex.join([flag, *map(str, parts)])
-
-
-def _literal(value: str) -> Any:
-    """The value that is written here; None if it is not a Python literal."""
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return None

@@ -16,13 +16,9 @@ class LazyGroup(click.Group):
         self._references = references
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the references."""
-        del ctx
         return list(self._references())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        del ctx
         reference = self._references().get(cmd_name)
         command: click.Command | None = resolve(reference) if reference else None
         return command

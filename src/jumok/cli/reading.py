@@ -22,9 +22,7 @@ def lines_of(files: Sequence[Path]) -> Iterator[str]:
 
 def chunks_as_they_come(lines: Iterable[str]) -> Iterator[list[str]]:
     """Chunks of lines: long ones while lines arrive quickly, short ones when somebody types and waits."""
-    ahead = _Ahead(lines)
-    while chunk := ahead.take():
-        yield chunk
+    return iter(_Ahead(lines).take, [])
 
 
 class _Ahead:

@@ -3,9 +3,8 @@
 from jumok.cli.lazy_group import LazyGroup
 from jumok.tasks import TASKS
 
-
-def _commands() -> dict[str, str]:
-    return {task.train_command: task.command for task in TASKS.values() if task.command}
-
-
-command = LazyGroup(_commands, name="train", help="Train a model.")
+command = LazyGroup(
+    lambda: {task.train_command: task.command for task in TASKS.values() if task.command},
+    name="train",
+    help="Train a model.",
+)

@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,25 +71,19 @@ def train_with_display(display: Display, task: str, *data: Path, **arguments: An
             if interrupts.requested() and event["event"] in _PREPARING:
                 raise StoppedEarly
 
-        stop_requested = _announced(interrupts.requested)
+        said = False
+
+        def stop_requested() -> bool:
+            nonlocal said
+            if interrupts.requested() and not said:
+                said = True
+                say("Saving …")
+            return said
+
         try:
             return 0, train(task, *data, **arguments, on_event=on_event, stop_requested=stop_requested, began=began)
         except StoppedEarly:
             return 128 + (interrupts.received or signal.SIGINT), None
-
-
-def _announced(requested: Callable[[], bool]) -> Callable[[], bool]:
-    """The same question; the first time the answer is yes, a message says that the training is being saved."""
-    said = False
-
-    def asked() -> bool:
-        nonlocal said
-        if requested() and not said:
-            said = True
-            say("Saving …")
-        return said
-
-    return asked
 
 
 def _print_result(task: str, result: TrainingResult, status: Status) -> None:

@@ -13,7 +13,7 @@ from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT
 from jumok.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jumok.engines.options import DecodingOptions, Sampling
+    from jumok.engines.options import DecodingOptions
     from jumok.engines.translator.text import Result
 
 
@@ -84,9 +84,13 @@ def command(
 
 
 def _decoding_options(*, beam: int | None, n_best: int, **others: Any) -> DecodingOptions:
-    from jumok.engines.options import DecodingOptions
+    from jumok.engines.options import DecodingOptions, Sampling
 
-    sampling = _sampling(**{name: others.pop(name) for name in ("temperature", "top_k", "top_p", "seed")})
+    names = ("temperature", "top_k", "top_p", "seed")
+    given = {name: value for name in names if (value := others.pop(name)) is not None}
+    if given.keys() == {"seed"}:
+        raise ConfigError("--seed has no effect without --temperature, --top-k or --top-p. Give one of them, or none.")
+    sampling = Sampling(**given) if given else None
     if sampling is not None and beam is not None:
         raise ConfigError(
             "--beam has no effect with --temperature, --top-k or --top-p: they sample instead of searching. "
@@ -94,17 +98,6 @@ def _decoding_options(*, beam: int | None, n_best: int, **others: Any) -> Decodi
         )
     beam = max(DEFAULT_BEAM, n_best) if beam is None else beam
     return DecodingOptions.of(beam=beam, n_best=n_best, sampling=sampling, **others)
-
-
-def _sampling(**given: Any) -> Sampling | None:
-    from jumok.engines.options import Sampling
-
-    values = {name: value for name, value in given.items() if value is not None}
-    if not values:
-        return None
-    if values.keys() == {"seed"}:
-        raise ConfigError("--seed has no effect without --temperature, --top-k or --top-p. Give one of them, or none.")
-    return Sampling(**values)
 
 
 def _line(source: str, result: Result, options: DecodingOptions, scores: bool) -> str:
@@ -137,7 +130,6 @@ class _Notes:
         self._found: dict[str, list[int]] = {kind: [] for kind, _ in self._TEXTS}
 
     def add(self, result: Result) -> None:
-        """Count the next line."""
         self._lines += 1
         notes = {"split": result.segments > 1, "loop": result.loop_resolved, "cut": not result.finished}
         for kind, applies in notes.items():

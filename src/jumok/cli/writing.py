@@ -1,7 +1,5 @@
 """Output to standard output, or to a file that gets its name only when it is complete."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
@@ -9,14 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 from jumok.cli.options import say
 from jumok.errors import InputError, WriteError
 from jumok.system import is_closed_pipe
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -73,8 +68,7 @@ def explained(path: Path) -> Iterator[None]:
 class StandardOutput(FileIO):
     """Standard output whose first failed write raises a WriteError; what follows is discarded."""
 
-    def write(self, data: ReadableBuffer, /) -> int:
-        """Write some of the bytes and return how many."""
+    def write(self, data: Any, /) -> int:  # bytes or another buffer
         try:
             return super().write(data)
         except OSError as error:

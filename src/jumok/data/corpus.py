@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok import files
-from jumok.data.examples import Example, ExampleKind, InputEncoder, Rejections
+from jumok.data.examples import Example, ExampleKind, InputEncoder, Paths, Rejections
 from jumok.data.source_files import fingerprint_of, keep_streams
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
@@ -55,9 +55,9 @@ class Corpus:
 def prepare_corpus(
     kind: ExampleKind,
     directory: Path,
-    paths: Sequence[str | Path],
+    paths: Paths,
     *,
-    valid: Sequence[str | Path] | None = None,
+    valid: Paths | None = None,
     size: int | None = None,
     seed: int = 0,
     expected: str | None = None,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,9 +38,7 @@ class CorpusEpochs(ABC):
 
     def batches(self, epoch: int, numbers: Sequence[int]) -> Iterator[Any]:
         """The batches of an epoch with these numbers, made in a background thread."""
-        return batch.load_batches(
-            self._plan(epoch), lambda number, indices: self._collate(epoch, number, indices), numbers
-        )
+        return batch.load_batches(self._plan(epoch), partial(self._collate, epoch), numbers)
 
     def largest(self) -> Any:
         """The batch with the most padded tokens."""
@@ -68,9 +67,8 @@ class CorpusEpochs(ABC):
         ids = [self.corpus.train.example(column, int(index)) for index in indices]
         texts = self.corpus.tokenizer.decode(ids)
         sampled = self.corpus.tokenizer.encode_sampled(texts, self.sampling, seed)
-        return np.array([number for row in sampled for number in row], np.int64), np.array(
-            [len(row) for row in sampled]
-        )
+        lengths = np.array([len(row) for row in sampled])
+        return np.array([number for row in sampled for number in row], np.int64), lengths
 
     def _column(self, name: str, indices: Indices) -> IdArray:
         """The values of a column that has one number an example."""

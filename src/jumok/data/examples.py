@@ -1,5 +1,6 @@
 """Examples: what a model is trained and validated on, how they are encoded, and which of them cannot be used."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +39,7 @@ class InputEncoder(Protocol):
 class Rejections:
     """How many examples cannot be used, by reason, and where the first of each are; `log` is called for every one."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     unused_columns: list[str] = field(default_factory=list)  # of a table: number and name of each
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
@@ -47,7 +48,7 @@ class Rejections:
         """Count one example that is left out."""
         if self.log is not None:
             self.log(reason, where)
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.counts[reason] += 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _PLACES_PER_REASON:
             examples.append(where)
@@ -55,7 +56,7 @@ class Rejections:
     @property
     def total(self) -> int:
         """Number of examples left out, for any reason."""
-        return sum(self.counts.values())
+        return self.counts.total()
 
     def to_json(self) -> dict[str, Any]:
         """The counts and first places as plain values."""
@@ -65,13 +66,14 @@ class Rejections:
     def render(self) -> str:
         """One line for each reason, the most frequent first; empty if nothing was left out."""
         lines = []
-        for reason, count in sorted(self.counts.items(), key=lambda item: -item[1]):
+        for reason, count in self.counts.most_common():
             more = ", …" if count > len(self.examples[reason]) else ""
             lines.append(f"{count:,} × {reason}: {', '.join(self.examples[reason])}{more}")
         return "\n".join(lines)
 
 
-ExampleReader: TypeAlias = Callable[[Sequence[str | Path], Rejections], Iterator[Example]]
+Paths: TypeAlias = Sequence[str | Path]
+ExampleReader: TypeAlias = Callable[[Paths, Rejections], Iterator[Example]]
 EncoderLearner: TypeAlias = Callable[[Callable[[], Iterator[Example]], int | None, int], tuple[InputEncoder, str]]
 
 
@@ -94,7 +96,7 @@ class ExampleKind:
     files: str  # what may be given, in messages
     read: ExampleReader  # files → examples; unusable ones are added to the rejections
     learn_encoder: EncoderLearner  # training examples (each call reads them anew), size if given, seed → encoder, why
-    check: Callable[[Sequence[str | Path], Sequence[Example] | None], ExampleCheck] | None = None  # files, validation
+    check: Callable[[Paths, Sequence[Example] | None], ExampleCheck] | None = None  # files, validation
     encoder: str = "tokenizer"  # key of `jumok.tasks.ENCODERS`
     longest: int | None = None  # most ids of an input; examples with a longer one are left out
     labelled: bool = False

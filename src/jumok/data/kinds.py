@@ -1,12 +1,11 @@
 """The kinds of examples that the built-in tasks learn from: sentence pairs, labelled texts, passages of text."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from jumok.data.checking.check import PairCheck
-from jumok.data.examples import Example, ExampleKind, Rejections
+from jumok.data.examples import Example, ExampleKind
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.languages import Languages
 from jumok.data.reading.pairs import read_pairs
@@ -40,18 +39,11 @@ def learn_tokenizer(
     return tokenizer, reason
 
 
-def _read_pairs(
-    paths: Sequence[str | Path], rejections: Rejections, languages: Languages | None = None
-) -> Iterator[Example]:
-    # Two text files hold one language each: there is nothing to choose.
-    return read_pairs(paths, rejections, languages=languages if len(paths) == 1 else None)
-
-
 PAIRS = ExampleKind(
     name="pairs",
     columns=("source", "target"),
     files="two aligned text files, or one TSV, CSV, JSONL or TMX file",
-    read=_read_pairs,
+    read=read_pairs,
     check=PairCheck,
     learn_encoder=learn_tokenizer,
     longest=LONGEST,
@@ -73,5 +65,5 @@ def pairs_in(languages: Languages | None) -> ExampleKind:
     """Sentence pairs in two languages, of files that name theirs; None: of files with two languages, in their order."""
     if languages is None:
         return PAIRS
-    read, check = partial(_read_pairs, languages=languages), partial(PairCheck, languages=languages)
+    read, check = partial(read_pairs, languages=languages), partial(PairCheck, languages=languages)
     return replace(PAIRS, read=read, check=check, variant=languages)

@@ -7,12 +7,13 @@ from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
 
+from jumok.data.examples import Paths
 from jumok.data.reading.lines import STANDARD_INPUT, format_of
 from jumok.errors import InputError
 from jumok.files import REAL_FILES, explained_writing, make_directory_durably
 
 
-def keep_streams(paths: Sequence[str | Path], directory: Path, name: str) -> list[Path]:
+def keep_streams(paths: Paths, directory: Path, name: str) -> list[Path]:
     """The same paths, with standard input and pipes replaced by copies of their content, `name`-0 … in `directory`."""
     kept = []
     for number, path in enumerate(paths):

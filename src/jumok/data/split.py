@@ -3,7 +3,6 @@
 import heapq
 import json
 from hashlib import blake2b
-from typing import Any
 
 from jumok.data.examples import Example
 from jumok.errors import InputError
@@ -30,7 +29,9 @@ class Holdout:
 
     def add(self, example: Example) -> int:
         """Take an example into account; returns its hash."""
-        number = int.from_bytes(blake2b(_bytes_of(example.inputs[0]), digest_size=8, key=self._key).digest(), "little")
+        first = example.inputs[0]
+        text = first if isinstance(first, str) else json.dumps(first, sort_keys=True)
+        number = int.from_bytes(blake2b(text.encode(), digest_size=8, key=self._key).digest(), "little")
         self._total += 1
         if number > self._largest.get(example.label, -1):
             self._largest[example.label] = number
@@ -57,8 +58,3 @@ class Holdout:
     def holds(self, number: int) -> bool:
         """Whether the example with this hash is held out."""
         return number <= self._threshold and number not in self._kept
-
-
-def _bytes_of(value: Any) -> bytes:
-    """Bytes that are the same for equal inputs: of a text its UTF-8, of anything else its JSON."""
-    return value.encode() if isinstance(value, str) else json.dumps(value, sort_keys=True).encode()

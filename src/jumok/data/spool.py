@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import Any
 
 from jumok.data.examples import Example
 from jumok.files import explained_writing
@@ -12,7 +13,7 @@ from jumok.files import explained_writing
 _EXAMPLES_AT_A_TIME = 256
 
 
-class Spool:
+class Spool(AbstractContextManager["Spool"]):
     """A temporary file of examples, each with a number; as large as their inputs. Inputs are kept as JSON.
 
     The file has no name, or the system removes it with the last handle: nothing is left however the process ends.
@@ -23,9 +24,6 @@ class Spool:
         self._pending: list[tuple[Any, ...]] = []
         with explained_writing(directory):
             self._file = TemporaryFile(dir=directory, prefix="spool-")  # noqa: SIM115
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

@@ -5,8 +5,6 @@
 A store exists completely or not at all: it is written under another name and renamed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -15,7 +13,7 @@ from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +63,7 @@ class TokenStore:
     @classmethod
     def build(
         cls, directory: Path, examples: Iterable[Sequence[Sequence[int]]], *, columns: Sequence[str], fingerprint: str
-    ) -> TokenStore:
+    ) -> Self:
         """Write a store, in bounded memory."""
         files.make_directory_durably(REAL_FILES, directory.parent)
         building = directory.parent / f".tmp-{directory.name}-{token_hex(8)}"
@@ -91,7 +89,7 @@ class TokenStore:
         return cls({name: _map_column(directory, name) for name in columns})
 
     @classmethod
-    def open(cls, directory: Path, fingerprint: str) -> TokenStore | None:
+    def open(cls, directory: Path, fingerprint: str) -> Self | None:
         """The store in a directory; None if it is missing, damaged or of other data."""
         try:
             path = directory / INDEX

@@ -15,9 +15,7 @@ MAX_JSON_BYTES = 1 << 20
 def parse_json_object(data: bytes, where: Path) -> dict[str, Any]:
     """Parse one UTF-8 object. Raise UnreadableError for duplicate keys, NaN, infinity and excessive nesting."""
     try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_finite, parse_float=_finite
-        )
+        value = json.loads(data.decode(), object_pairs_hook=_unique_keys, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(where, f"is not valid JSON ({str(error) or 'nested too deeply'})") from error
     if not isinstance(value, dict):

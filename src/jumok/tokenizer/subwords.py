@@ -1,13 +1,11 @@
 """The tokenizer: text to subword ids and back."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 import sentencepiece
 
@@ -29,7 +27,7 @@ class Tokenizer:
         self._pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int | Callable[[TextStatistics], int], *, seed: int = 0) -> Tokenizer:
+    def train(cls, texts: Iterable[str], size: int | Callable[[TextStatistics], int], *, seed: int = 0) -> Self:
         """Learn one vocabulary from all texts, one line each; the same input gives the same bytes.
 
         `size`, or what it returns for the statistics of the texts, is an upper limit: a small corpus may give fewer
@@ -39,7 +37,7 @@ class Tokenizer:
         return cls.from_bytes(learn_vocabulary(texts, size, seed))
 
     @classmethod
-    def from_bytes(cls, data: bytes, origin: str = "tokenizer.model") -> Tokenizer:
+    def from_bytes(cls, data: bytes, origin: str = "tokenizer.model") -> Self:
         """Return the tokenizer that `to_bytes` wrote; `origin` names the file in the error if the bytes are damaged."""
         processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -128,9 +126,6 @@ def _restore_space_marks(encoded: list[list[int]], placeholders: dict[int, str])
 
 
 def _has_our_layout(processor: Any) -> bool:
-    if processor.get_piece_size() <= FIRST_PIECE:
-        return False
-    special = tuple(processor.id_to_piece(i) for i in range(FIRST_BYTE))
-    return special == SPECIAL_PIECES and all(
-        processor.id_to_piece(FIRST_BYTE + byte) == f"<0x{byte:02X}>" for byte in range(256)
-    )
+    expected = [*SPECIAL_PIECES, *(f"<0x{byte:02X}>" for byte in range(256))]
+    has_more = processor.get_piece_size() > FIRST_PIECE
+    return has_more and bool(processor.id_to_piece(list(range(FIRST_PIECE))) == expected)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from jumok.data.examples import Example, Rejections
 from jumok.data.reading import lines, tmx
-from jumok.data.reading.pairs import UnequalLengthError, read_lines, read_pairs
+from jumok.data.reading.pairs import UnequalLengthError, read_lines, read_pairs, read_records
 from jumok.errors import InputError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
@@ -239,7 +239,7 @@ def test_languages_are_chosen_by_name(write: Callable[..., Path]) -> None:
     with pytest.raises(InputError, match='no language "fr"; there are: de, en-US, ko'):
         pairs_of(table, languages=("en", "fr"))
     with pytest.raises(InputError, match="not in two text files"):
-        pairs_of(write("a.en", "x\n"), write("a.ko", "y\n"), languages=("en", "ko"))
+        read_records([write("a.en", "x\n"), write("a.ko", "y\n")], ("en", "ko"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from jumok.data.checking.symptoms import (
     letter_profile,
     similarity,
 )
-from jumok.data.examples import Example, Rejections
+from jumok.data.examples import Example, Paths, Rejections
 from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import format_of, text_of
 from jumok.data.reading.pairs import UnequalLengthError, names_of, read_pairs, read_records
@@ -36,13 +35,9 @@ _SAME_FILE_SHARE = 0.9
 _SHARED_SOURCES = 0.05  # some short sentences recur in any good split
 
 
-def check_pairs(
-    paths: Sequence[str | Path], valid: Sequence[str | Path] | None = None, *, languages: Languages | None = None
-) -> Report:
+def check_pairs(paths: Paths, valid: Paths | None = None, *, languages: Languages | None = None) -> Report:
     """Read a corpus (and its validation corpus) and report what is suspicious. InputError if it cannot be read."""
-    validation = None
-    if valid:
-        validation = read_pairs(valid, Rejections(), languages=languages if len(valid) == 1 else None)
+    validation = read_pairs(valid, Rejections(), languages=languages) if valid else None
     check = PairCheck(paths, validation, languages=languages)
     check.survey_records()
     if not check.survey.pairs and not check.survey.unequal:
@@ -54,7 +49,7 @@ class PairCheck:
     """Surveys a corpus of sentence pairs while it is read; afterwards reports what is suspicious."""
 
     def __init__(
-        self, paths: Sequence[str | Path], valid: Iterable[Example] | None = None, *, languages: Languages | None = None
+        self, paths: Paths, valid: Iterable[Example] | None = None, *, languages: Languages | None = None
     ) -> None:
         self._paths, self._languages = paths, languages
         self._rejections = Rejections()
@@ -63,10 +58,8 @@ class PairCheck:
     def read(self, rejections: Rejections) -> Iterator[Example]:
         """The usable pairs. Of files of unequal length, the error names the first line without a partner."""
         self._rejections = rejections
-        # Two text files hold one language each: there is nothing to choose.
-        languages = self._languages if len(self._paths) == 1 else None
         try:
-            yield from read_pairs(self._paths, rejections, languages=languages, on_record=self.survey.add)
+            yield from read_pairs(self._paths, rejections, languages=self._languages, on_record=self.survey.add)
         except UnequalLengthError as error:
             self.survey.unequal = error.lines
             [unequal] = (finding for finding in self._find() if finding.kind == "unequal-length")
@@ -127,9 +120,7 @@ def _totals(side: SideSurvey, lines: int) -> SideTotals:
 class _Finder:
     """Derives the findings from a survey."""
 
-    def __init__(
-        self, paths: Sequence[str | Path], survey: Survey, excerpts: Callable[[set[int]], dict[int, str]]
-    ) -> None:
+    def __init__(self, paths: Paths, survey: Survey, excerpts: Callable[[set[int]], dict[int, str]]) -> None:
         self._paths, self._survey = paths, survey
         self._source_lengths = np.asarray(survey.source.lengths)
         self._target_lengths = np.asarray(survey.target.lengths)
@@ -203,16 +194,14 @@ class _Finder:
         return int(repeats.size), shown
 
     def _overlap(self) -> Iterator[Finding]:
-        validation = self._survey.validation
-        if not validation:
-            return
-        total, pairs, sources = validation.sources.total(), validation.pairs_in_training, validation.sources_in_training
-        if pairs:
-            examples = tuple(validation.pair_examples.examples)
-            yield Finding("validation-in-training", pairs, examples, pairs / total)
-        if sources > _SHARED_SOURCES * total:
-            examples = tuple(validation.source_examples.examples)
-            yield Finding("validation-sources-in-training", sources, examples, sources / total)
+        if validation := self._survey.validation:
+            for kind, found, accepted in (
+                ("validation-in-training", validation.pairs, 0),
+                ("validation-sources-in-training", validation.sources, _SHARED_SOURCES),
+            ):
+                count, total = found.in_training, found.counts.total()
+                if count > accepted * total:
+                    yield Finding(kind, count, tuple(found.tally.examples), count / total)
 
     def _label_values(self) -> int:
         """Number of different labels, if one side seems to consist of labels; else 0."""
@@ -244,9 +233,8 @@ class _Finder:
             return False
         source, target = (letter_profile(side.sample) for side in (self._survey.source, self._survey.target))
         valid_source, valid_target = map(letter_profile, validation.samples)
-        return similarity(valid_source, target) > similarity(valid_source, source) and (
-            similarity(valid_target, source) > similarity(valid_target, target)
-        )
+        source_is_swapped = similarity(valid_source, target) > similarity(valid_source, source)
+        return source_is_swapped and similarity(valid_target, source) > similarity(valid_target, target)
 
     def _share_of_pairs(self, kind: str, count: int, examples: Sequence[Excerpt]) -> Finding:
         return Finding(kind, count, tuple(examples), count / self._survey.pairs)

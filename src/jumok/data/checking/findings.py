@@ -1,6 +1,5 @@
 """The report of a corpus check: findings, each with places and advice, and the sizes of both sides."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -116,7 +115,15 @@ class Report:
 
     def render(self) -> str:
         """The report as plain text."""
-        lines = [f"{self.usable:,} of {self.pairs:,} pairs can be used.", *self._table(), ""]
+        lines = [f"{self.usable:,} of {self.pairs:,} pairs can be used."]
+        lines.append(
+            f"{'':8}{'lines':>12}{'characters':>15}{'words':>14}{'characters/line':>17}{'words/line':>12}  script"
+        )
+        for role, side in (("source", self.source), ("target", self.target)):
+            sizes = f"{side.lines:12,}{side.characters:15,}{side.words:14,}"
+            means = f"{side.mean_characters:17.1f}{side.mean_words:12.1f}"
+            lines.append(f"{role:8}{sizes}{means}  {side.script or 'mixed'}")
+        lines.append("")
         for finding in self.findings:
             share = "" if finding.share is None else f" ({finding.share:.2%})"
             lines.append(f"{finding.kind}: {finding.what}{share}.")
@@ -124,11 +131,3 @@ class Report:
             lines += [f"    → {finding.advice}", ""]
         lines.append("Nothing suspicious." if self.clean else f"Findings: {len(self.findings)}.")
         return "\n".join(lines)
-
-    def _table(self) -> Iterator[str]:
-        yield f"{'':8}{'lines':>12}{'characters':>15}{'words':>14}{'characters/line':>17}{'words/line':>12}  script"
-        for role, side in (("source", self.source), ("target", self.target)):
-            yield (
-                f"{role:8}{side.lines:12,}{side.characters:15,}{side.words:14,}"
-                f"{side.mean_characters:17.1f}{side.mean_words:12.1f}  {side.script or 'mixed'}"
-            )

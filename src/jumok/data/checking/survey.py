@@ -64,22 +64,37 @@ class SideSurvey:
             self.distinct.add(hash(text))
 
 
+class Overlap:
+    """Hashes of validation examples, and which of them were seen in the training corpus."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+        self.tally = Tally()
+        self._seen: set[int] = set()
+
+    def see(self, key: int, where: str, source: str, target: str) -> None:
+        """Note a hash of the training corpus; `where` is its place among the validation examples."""
+        if key in self.counts and key not in self._seen:
+            self._seen.add(key)
+            self.tally.add(where, source, target)
+
+    @property
+    def in_training(self) -> int:
+        """Number of validation examples that were seen; repeated ones count each time."""
+        return sum(self.counts[key] for key in self._seen)
+
+
 class ValidationPairs:
-    """Hashes of the validation pairs, and which of them were seen in the training corpus."""
+    """Which validation pairs, and which of their sources with any translation, are in the training corpus too."""
 
     def __init__(self, examples: Iterable[Example]) -> None:
-        self.pairs: Counter[int] = Counter()
-        self.sources: Counter[int] = Counter()
+        self.pairs, self.sources = Overlap(), Overlap()
         self.samples: tuple[list[str], list[str]] = ([], [])  # sources, targets
         self._where: dict[int, str] = {}  # the first place of each source
-        self._seen_pairs: set[int] = set()
-        self._seen_sources: set[int] = set()
-        self.pair_examples = Tally()
-        self.source_examples = Tally()
         for example in examples:
             source, target = example.inputs
-            self.pairs[hash((source, target))] += 1
-            self.sources[hash(source)] += 1
+            self.pairs.counts[hash((source, target))] += 1
+            self.sources.counts[hash(source)] += 1
             self._where.setdefault(hash(source), example.where)
             if len(self.samples[0]) < _SAMPLED_LINES:
                 self.samples[0].append(source)
@@ -87,26 +102,9 @@ class ValidationPairs:
 
     def compare(self, source: str, target: str) -> None:
         """Look a training pair up among the validation pairs."""
-        key = hash(source)
-        if key not in self.sources:
-            return
-        if key not in self._seen_sources:
-            self._seen_sources.add(key)
-            self.source_examples.add(self._where[key], source, target)
-        pair = hash((source, target))
-        if pair in self.pairs and pair not in self._seen_pairs:
-            self._seen_pairs.add(pair)
-            self.pair_examples.add(self._where[key], source, target)
-
-    @property
-    def pairs_in_training(self) -> int:
-        """Number of validation pairs that are also training pairs; repeated ones count each time."""
-        return sum(self.pairs[key] for key in self._seen_pairs)
-
-    @property
-    def sources_in_training(self) -> int:
-        """Number of validation pairs whose source is also in training, with any translation."""
-        return sum(self.sources[key] for key in self._seen_sources)
+        if (where := self._where.get(hash(source))) is not None:
+            self.sources.see(hash(source), where, source, target)
+            self.pairs.see(hash((source, target)), where, source, target)
 
 
 class Survey:

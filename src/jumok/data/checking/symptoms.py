@@ -8,50 +8,35 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-_SCRIPT_RANGES = {
-    "Latin": "A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ",
-    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
-    "Cyrillic": "\u0400-\u052f",
-    "Armenian": "\u0530-\u058f",
-    "Hebrew": "\u0590-\u05ff",
-    "Arabic": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc",
-    "Devanagari": "\u0900-\u097f",
-    "Bengali": "\u0980-\u09ff",
-    "Gurmukhi": "\u0a00-\u0a7f",
-    "Gujarati": "\u0a80-\u0aff",
-    "Tamil": "\u0b80-\u0bff",
-    "Telugu": "\u0c00-\u0c7f",
-    "Kannada": "\u0c80-\u0cff",
-    "Malayalam": "\u0d00-\u0d7f",
-    "Thai": "\u0e00-\u0e7f",
-    "Lao": "\u0e80-\u0eff",
-    "Tibetan": "\u0f00-\u0fff",
-    "Myanmar": "\u1000-\u109f",
-    "Georgian": "\u10a0-\u10ff\u1c90-\u1cbf",
-    "Ethiopic": "\u1200-\u139f",
-    "Khmer": "\u1780-\u17ff",
-    "Mongolian": "\u1800-\u18af",
-    "Hangul": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
-    "Han or Kana": "\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+# Of each script, the ranges of its letters, and languages that are written in it.
+_SCRIPT_TABLE = {
+    "Latin": ("A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ", "en de fr es it pt nl sv da nb no fi pl cs sk sl hr hu ro tr vi id ms et lv lt"),
+    "Greek": ("\u0370-\u03ff\u1f00-\u1fff", "el"),
+    "Cyrillic": ("\u0400-\u052f", "ru uk bg be mk kk"),
+    "Armenian": ("\u0530-\u058f", "hy"),
+    "Hebrew": ("\u0590-\u05ff", "he"),
+    "Arabic": ("\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc", "ar fa ur"),
+    "Devanagari": ("\u0900-\u097f", "hi ne mr"),
+    "Bengali": ("\u0980-\u09ff", "bn"),
+    "Gurmukhi": ("\u0a00-\u0a7f", ""),
+    "Gujarati": ("\u0a80-\u0aff", ""),
+    "Tamil": ("\u0b80-\u0bff", "ta"),
+    "Telugu": ("\u0c00-\u0c7f", ""),
+    "Kannada": ("\u0c80-\u0cff", ""),
+    "Malayalam": ("\u0d00-\u0d7f", ""),
+    "Thai": ("\u0e00-\u0e7f", "th"),
+    "Lao": ("\u0e80-\u0eff", ""),
+    "Tibetan": ("\u0f00-\u0fff", ""),
+    "Myanmar": ("\u1000-\u109f", ""),
+    "Georgian": ("\u10a0-\u10ff\u1c90-\u1cbf", "ka"),
+    "Ethiopic": ("\u1200-\u139f", "am"),
+    "Khmer": ("\u1780-\u17ff", ""),
+    "Mongolian": ("\u1800-\u18af", ""),
+    "Hangul": ("\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3", "ko"),
+    "Han or Kana": ("\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", "ja zh"),
 }
-_SCRIPTS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPT_RANGES.items()}
-_LANGUAGES_OF_SCRIPT = {
-    "Latin": "en de fr es it pt nl sv da nb no fi pl cs sk sl hr hu ro tr vi id ms et lv lt",
-    "Cyrillic": "ru uk bg be mk kk",
-    "Arabic": "ar fa ur",
-    "Devanagari": "hi ne mr",
-    "Han or Kana": "ja zh",
-    "Hangul": "ko",
-    "Greek": "el",
-    "Hebrew": "he",
-    "Georgian": "ka",
-    "Armenian": "hy",
-    "Thai": "th",
-    "Bengali": "bn",
-    "Tamil": "ta",
-    "Ethiopic": "am",
-}
-SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES_OF_SCRIPT.items() for code in codes.split()}
+_SCRIPTS = {script: re.compile(f"[{ranges}]") for script, (ranges, _) in _SCRIPT_TABLE.items()}
+SCRIPT_OF_LANGUAGE = {code: script for script, (_, codes) in _SCRIPT_TABLE.items() for code in codes.split()}
 _MAJORITY = 0.8
 _LETTERS_TO_JUDGE = 6  # fewer letters, as of a name or an abbreviation, say little about a language
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median_high
 from typing import Any
 
-from jumok.data.examples import Example, Rejections
+from jumok.data.examples import Example, Paths, Rejections
 from jumok.data.reading import formats, lines
 from jumok.data.reading.formats import Row, filled
 from jumok.data.reading.lines import EMPTY, Damage, Side, text_of
@@ -30,9 +30,7 @@ Labelled = tuple[str, int, Side, Side]
 """File, line, label and text."""
 
 
-def read_labelled(
-    paths: Sequence[str | Path], rejections: Rejections, known: Collection[str] = ()
-) -> Iterator[Example]:
+def read_labelled(paths: Paths, rejections: Rejections, known: Collection[str] = ()) -> Iterator[Example]:
     """The usable texts with their labels, in their order. Unusable ones are added to the rejections.
 
     Labels that are `known`, if there are any, help to find the column of the labels.

@@ -141,17 +141,13 @@ def _split(path: str | Path) -> Iterator[bytes | TooLong]:
             yield skipped
             skipped = None
             del lines[0]
-        yield from _without_carriage_returns(lines, chunk)
+        if b"\r\n" in chunk:
+            lines = [line.removesuffix(b"\r") for line in lines]
+        elif lines:  # the "\r" may have been the last byte of the chunk before
+            lines[0] = lines[0].removesuffix(b"\r")
+        yield from lines
     if skipped or pending:
         yield skipped or pending.removesuffix(b"\r")
-
-
-def _without_carriage_returns(lines: list[bytes], chunk: bytes) -> list[bytes]:
-    if b"\r\n" in chunk:
-        return [line.removesuffix(b"\r") for line in lines]
-    if lines:  # the "\r" may have been the last byte of the chunk before
-        lines[0] = lines[0].removesuffix(b"\r")
-    return lines
 
 
 def _refuse_binary(name: str, head: bytes) -> None:

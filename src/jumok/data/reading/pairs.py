@@ -1,10 +1,10 @@
 """Files → sentence pairs. Pairs that cannot be used are counted by reason, with file:line; pairs never shift."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from jumok.data.examples import Example, Rejections
+from jumok.data.examples import Example, Paths, Rejections
 from jumok.data.reading.formats import holds_both_sides, read_single_file
 from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import EMPTY, STANDARD_INPUT, Damage, Record, Side, byte_lines, display_name, text_of
@@ -25,7 +25,7 @@ class UnequalLengthError(InputError):
 
 
 def read_pairs(
-    paths: Sequence[str | Path],
+    paths: Paths,
     rejections: Rejections,
     *,
     languages: Languages | None = None,
@@ -38,7 +38,8 @@ def read_pairs(
     and as texts. Raises InputError when files cannot be read, have unequal lengths, or hold no usable pair at all; the
     last two are known only at the end, after pairs were returned.
     """
-    records = read_records(paths, languages, rejections)
+    # Two text files hold one language each: there is nothing to choose.
+    records = read_records(paths, languages if len(paths) == 1 else None, rejections)
     source_name, target_name = names_of(paths)
     rejected_before = rejections.total
     any_accepted = False
@@ -60,7 +61,7 @@ def read_pairs(
         raise InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
 
 
-def aligned_texts(paths: Sequence[str | Path], languages: Languages | None = None) -> Iterator[tuple[str, str]]:
+def aligned_texts(paths: Paths, languages: Languages | None = None) -> Iterator[tuple[str, str]]:
     """Both sides of every pair. Empty sides are kept; a line that is not text is an InputError."""
     names = names_of(paths)
     for number, *sides in read_records(paths, languages):
@@ -83,13 +84,13 @@ def read_lines(path: str | Path) -> Iterator[str]:
             yield text
 
 
-def names_of(paths: Sequence[str | Path]) -> tuple[str, str]:
+def names_of(paths: Paths) -> tuple[str, str]:
     """The names of the source's and the target's file in messages."""
     return display_name(paths[0]), display_name(paths[-1])
 
 
 def read_records(
-    paths: Sequence[str | Path], languages: Languages | None = None, rejections: Rejections | None = None
+    paths: Paths, languages: Languages | None = None, rejections: Rejections | None = None
 ) -> Iterator[Record]:
     """Line number, source and target of every record, neither decoded nor checked.
 

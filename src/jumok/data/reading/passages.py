@@ -4,17 +4,17 @@ A blank line ends a passage. So does the end of a line when the passage is long 
 passage is about as long as the context of a small model.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from jumok.data.examples import Example, Rejections
+from jumok.data.examples import Example, Paths, Rejections
 from jumok.data.reading.lines import EMPTY, Damage, byte_lines, display_name, text_of
 from jumok.errors import InputError
 
 LONG_ENOUGH = 1_000  # characters
 
 
-def read_passages(paths: Sequence[str | Path], rejections: Rejections) -> Iterator[Example]:
+def read_passages(paths: Paths, rejections: Rejections) -> Iterator[Example]:
     """The passages of text files, one file after another. Lines that are not text are added to the rejections."""
     found = False
     for path in paths:
