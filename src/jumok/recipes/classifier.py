@@ -53,7 +53,7 @@ class ClassifierRecipe(Recipe):
     """Cross-entropy on labelled texts; the best model is the one with the best macro-F1."""
 
     task, kind, epochs_type = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
-    validation_cost, export_validations = 0.5, 1.0
+    validation_cost, export_cost = 0.5, 3.0
     _ngrams: dict[str, Tensor] | None = None  # the fitted n-gram scores, the same for every model of this training
 
     @classmethod

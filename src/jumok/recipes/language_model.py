@@ -38,7 +38,7 @@ class LanguageModelRecipe(Recipe):
     """Predicts the next token of passages; the best model is the one with the fewest bits per byte."""
 
     task, kind, epochs_type = "language_model", PASSAGES, TextEpochs
-    validation_cost, export_validations = 0.5, 2.0
+    validation_cost, export_cost = 0.5, 4.0
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """No label smoothing: it would spread probability over tokens that hardly ever come."""

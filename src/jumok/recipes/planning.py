@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from jumok.model.config import PRESETS
-from jumok.recipes.recipe import Recipe
+from jumok.recipes.recipe import PROBES, Recipe
 from jumok.system import usable_cores
 from jumok.training.auto import (
     Choice,
@@ -47,6 +47,7 @@ class Plan:
     work: Workload
     steps: int  # with minutes, an estimate
     step_seconds: float | None = None  # measured, with minutes only
+    export_validations: float = 0.0  # the export takes about as long as so many validations
 
     @property
     def validations(self) -> int:
@@ -106,12 +107,13 @@ def resolve_settings(
         if asked.preset != "auto" or smaller is None:
             break
         plan = _choose_sizes(recipe, asked.changed({smaller.name: smaller.value}), group, smaller)
-    return _choose_length(plan, recipe, began)
+    return _choose_length(plan, began)
 
 
 def recorded_plan(recipe: Recipe, settings: Settings, steps: int) -> Plan:
     """The plan of a training that is resumed, from its resolved settings and its (estimated) number of steps."""
-    return Plan(settings, (), recipe.corpus.facts, _workload(recipe, settings), steps)
+    cost = _export_validations(recipe, settings)
+    return Plan(settings, (), recipe.corpus.facts, _workload(recipe, settings), steps, export_validations=cost)
 
 
 def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: Choice) -> Plan:
@@ -120,7 +122,7 @@ def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: 
     chosen = asked.changed({choice.name: choice.value for choice in by_task})
     choices = (*first, *by_task, *choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size))
     settings = asked.changed({choice.name: choice.value for choice in choices})
-    return Plan(settings, choices, recipe.corpus.facts, _workload(recipe, settings), 0)
+    return replace(recorded_plan(recipe, settings, 0), choices=choices)
 
 
 def _shared(choice: Choice, processes: int) -> Choice:
@@ -135,13 +137,17 @@ def _workload(recipe: Recipe, settings: Settings) -> Workload:
     return Workload(facts["tokens"], steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
 
 
-def _choose_length(plan: Plan, recipe: Recipe, began: float) -> Plan:
+def _export_validations(recipe: Recipe, settings: Settings) -> float:
+    return recipe.export_cost * len(recipe.validation_examples(PROBES)) / validated_examples(recipe, settings)
+
+
+def _choose_length(plan: Plan, began: float) -> Plan:
     settings, work = plan.settings, plan.work
     estimate = None
     if settings.stop.minutes is not None and settings.stop.steps is None:
         assert plan.step_seconds is not None
         updates = (settings.stop.minutes * 60 - (time.perf_counter() - began)) / plan.step_seconds
-        validations = choose_validations(max(1, int(updates)), work) + FINAL_VALIDATIONS + recipe.export_validations
+        validations = choose_validations(max(1, int(updates)), work) + FINAL_VALIDATIONS + plan.export_validations
         estimate = max(1, int(updates / 2), int(updates - validations * work.validation_steps))
     choices = choose_length(settings, work, PRESETS.get(settings.preset, {}), estimate)
     settings = settings.changed({choice.name: choice.value for choice in choices})

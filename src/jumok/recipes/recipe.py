@@ -32,7 +32,7 @@ class Recipe(ABC):
     kind: ExampleKind  # what it learns from
     epochs_type: ClassVar[type[CorpusEpochs]]  # how examples become batches
     validation_cost: ClassVar[float] = 1.0  # of a validated token, in trained tokens
-    export_validations: ClassVar[float] = 0.0  # the export takes about as long as so many validations
+    export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
     corpus: Corpus
 
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:

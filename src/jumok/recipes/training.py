@@ -303,7 +303,7 @@ class _Job:
             limits=_limits(settings),
             seconds=None if minutes is None else 60 * minutes,
             validation_seconds=plan.validation_seconds,
-            export_validations=self.recipe.export_validations,
+            export_validations=plan.export_validations,
         )
 
     def publish(self, plan: Plan, model: nn.Module, validation: Validation, step: int) -> None:

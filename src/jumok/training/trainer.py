@@ -30,7 +30,7 @@ from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
 CHECKPOINT_SECONDS = 300.0  # between two checkpoints, if `checkpoint.every` is not given
-FINAL_VALIDATIONS = 2  # of the averages
+FINAL_VALIDATIONS = 1.5  # of the averages: one, or two if the last checkpoints are not the best
 
 
 class StoppedEarly(Exception):
