@@ -23,25 +23,9 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from jumok import files
 from jumok.errors import BundleError
-from jumok.files import (
-    MANIFEST,
-    MAX_JSON_BYTES,
-    REAL_FILES,
-    FileRecord,
-    FileSystem,
-    UnreadableError,
-    format_json,
-    make_directory_durably,
-    open_verified,
-    parse_json_object,
-    read_manifest,
-    read_verified,
-    remove,
-    set_aside,
-    verify_directory,
-    write_directory_durably,
-)
+from jumok.files import FileRecord, FileSystem, UnreadableError
 from jumok.system import WINDOWS
 from jumok.tasks import ENCODERS, EncoderEntry
 
@@ -89,40 +73,40 @@ def save_bundle(
     weights: Weights,
     encoder: tuple[str, bytes],
     card: Mapping[str, Any],
-    fs: FileSystem = REAL_FILES,
+    fs: FileSystem = files.REAL_FILES,
 ) -> None:
     """Write or replace the bundle at `path`: at every instant `load_bundle(path)` finds the old one or the new.
 
     `encoder` is its name, a key of ENCODERS, and its content.
     """
-    if path.exists() and not (path / MANIFEST).is_file():
+    if path.exists() and not (path / files.MANIFEST).is_file():
         raise BundleError(f"{path}: exists and is not a model directory. Choose another directory or move it away.")
-    make_directory_durably(fs, path.parent)
+    files.make_directory_durably(fs, path.parent)
     name, content = encoder
-    files: dict[str, bytes | Callable[[], bytes]] = {
-        CONFIG: format_json(config),
+    contents: dict[str, bytes | Callable[[], bytes]] = {
+        CONFIG: files.format_json(config),
         WEIGHTS: lambda: _format_weights(weights),
         ENCODERS[name].file: content,
-        CARD: format_json({**card, "encoder": name}),
+        CARD: files.format_json({**card, "encoder": name}),
     }
     size = sum(array.nbytes for array in weights.values()) + len(content)
-    replace_directory(path, files, bytes_needed=size, fs=fs)
+    replace_directory(path, contents, bytes_needed=size, fs=fs)
 
 
 def replace_directory(
     path: Path,
-    files: Mapping[str, bytes | Callable[[], bytes]],
+    contents: Mapping[str, bytes | Callable[[], bytes]],
     *,
     bytes_needed: int,
-    fs: FileSystem = REAL_FILES,
+    fs: FileSystem = files.REAL_FILES,
 ) -> None:
     """Write a directory with a manifest, or replace it: the old one stays until the new one is complete."""
     finish_replacement(path, fs=fs)
-    write_directory_durably(fs, successor(path), files, bytes_needed=bytes_needed)
+    files.write_directory_durably(fs, successor(path), contents, bytes_needed=bytes_needed)
     finish_replacement(path, fs=fs)
 
 
-def finish_replacement(path: Path, *, fs: FileSystem = REAL_FILES) -> None:
+def finish_replacement(path: Path, *, fs: FileSystem = files.REAL_FILES) -> None:
     """Rename the successor of `path` to `path` if there is one, as after a crash; only the writing process may do so.
 
     No system call that works everywhere replaces a directory atomically. A symbolic link can be replaced, but `cp -r`
@@ -134,18 +118,18 @@ def finish_replacement(path: Path, *, fs: FileSystem = REAL_FILES) -> None:
     if not new.exists():
         return
     try:
-        verify_directory(new)
+        files.verify_directory(new)
     except UnreadableError:  # the disk lost what it had promised to keep: the old one stays
-        remove(fs, set_aside(fs, new))
+        files.remove(fs, files.set_aside(fs, new))
         return
-    old = set_aside(fs, path) if path.exists() else None
+    old = files.set_aside(fs, path) if path.exists() else None
     try:
         fs.rename(new, path)
         fs.sync_directory(path.parent)
     except OSError as error:
         raise BundleError(f"{path}: the model cannot be renamed from {new} ({error.strerror}).") from error
     if old is not None:
-        remove(fs, old)
+        files.remove(fs, old)
 
 
 def load_bundle(path: Path) -> Bundle:
@@ -173,7 +157,7 @@ def _find_bundle(path: Path) -> Path:
     for directory in (path, path / "model"):
         # The successor may be renamed between the first check and the second, hence the third.
         for candidate in (directory, successor(directory), directory):
-            if os.path.lexists(candidate / MANIFEST):
+            if os.path.lexists(candidate / files.MANIFEST):
                 return candidate
     if not path.exists():
         raise BundleError(f"{path}: no such model directory. Check the path.")
@@ -182,7 +166,7 @@ def _find_bundle(path: Path) -> Path:
     if (path / "run.json").exists():
         raise BundleError(f"{path}: this run has no model yet; it gets one at its first validation. Try again later.")
     raise BundleError(
-        f"{path}: is not a model directory, {MANIFEST} is missing. Give a directory written by jumok train."
+        f"{path}: is not a model directory, {files.MANIFEST} is missing. Give a directory written by jumok train."
     )
 
 
@@ -196,17 +180,23 @@ def _identity(directory: Path) -> tuple[int, ...]:
 
 
 def _read_bundle(directory: Path) -> Bundle:
-    records = read_manifest(directory)
-    config, card = (_read_json(directory / name, _record(directory, records, name)) for name in (CONFIG, CARD))
+    records = files.read_manifest(directory)
+
+    def read(name: str, most: int) -> bytes:
+        return files.read_verified(directory / name, _record(directory, records, name), most)
+
+    config, card = (
+        files.parse_json_object(read(name, files.MAX_JSON_BYTES), directory / name) for name in (CONFIG, CARD)
+    )
     encoder = _encoder_entry(card, directory)
-    content = read_verified(directory / encoder.file, _record(directory, records, encoder.file), _MAX_ENCODER_BYTES)
+    content = read(encoder.file, _MAX_ENCODER_BYTES)
     where, record = directory / WEIGHTS, _record(directory, records, WEIGHTS)
     if record.size > _MAX_WEIGHTS_BYTES:
         raise UnreadableError(
             where, f"is said to have {record.size:,} bytes, at most {_MAX_WEIGHTS_BYTES:,} make sense"
         )
     # On Windows a training could not replace the directory while a file in it is open.
-    file = BytesIO(read_verified(where, record, record.size)) if WINDOWS else open_verified(where, record)
+    file = BytesIO(files.read_verified(where, record, record.size)) if WINDOWS else files.open_verified(where, record)
     bundle = Bundle(directory, config, card, encoder.name, content, file, record)
     weakref.finalize(bundle, file.close)
     return bundle
@@ -214,7 +204,7 @@ def _read_bundle(directory: Path) -> Bundle:
 
 def _record(directory: Path, records: Mapping[str, FileRecord], name: str) -> FileRecord:
     if name not in records:
-        raise UnreadableError(directory / MANIFEST, f"does not list {name}")
+        raise UnreadableError(directory / files.MANIFEST, f"does not list {name}")
     return records[name]
 
 
@@ -232,10 +222,6 @@ def _encoder_entry(card: Mapping[str, Any], directory: Path) -> EncoderEntry:
 def current_weight_name(weight: str) -> str:
     """The name of a weight today: the scales of n-grams were called loudness once."""
     return re.sub(r"^(ngrams\.\d+)\.loudness$", r"\1.scale", weight)
-
-
-def _read_json(path: Path, record: FileRecord) -> dict[str, Any]:
-    return parse_json_object(read_verified(path, record, MAX_JSON_BYTES), path)
 
 
 def _format_weights(weights: Weights) -> bytes:
@@ -260,9 +246,9 @@ def _parse_weights(data: bytes, where: Path) -> dict[str, npt.NDArray[np.float32
 def _check_header(data: bytes, where: Path) -> None:
     """Refuse what the library accepts: a huge header, a tensor named twice, absurd shapes, other types than float32."""
     length = int.from_bytes(data[:8], "little")
-    if length > min(MAX_JSON_BYTES, len(data) - 8):
+    if length > min(files.MAX_JSON_BYTES, len(data) - 8):
         raise UnreadableError(where, f"its header is said to have {length:,} bytes")
-    header = parse_json_object(data[8 : 8 + length], where)
+    header = files.parse_json_object(data[8 : 8 + length], where)
     header.pop("__metadata__", None)
     for name, entry in header.items():
         if not isinstance(entry, dict) or entry.get("dtype") != "F32":

@@ -48,12 +48,12 @@ def fit_temperature(scores: ClassScores, labels: Labels, *, rounds: int = 40) ->
 
 def fit_share(scores: ClassScores, others: ClassScores, labels: Labels) -> float:
     """The factor in `factor * scores + others` under which the labels are most probable, at the best temperature."""
-    losses = {share: _best_loss(share * scores + others, labels) for share in SHARES}
-    return min(losses, key=lambda share: losses[share])
 
+    def best_loss(share: float) -> float:
+        total = share * scores + others
+        return _smoothed_loss(total, labels, fit_temperature(total, labels, rounds=10))
 
-def _best_loss(scores: ClassScores, labels: Labels) -> float:
-    return _smoothed_loss(scores, labels, fit_temperature(scores, labels, rounds=10))
+    return min(SHARES, key=best_loss)
 
 
 def _smoothed_loss(scores: ClassScores, labels: Labels, temperature: float) -> float:

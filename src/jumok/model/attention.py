@@ -37,9 +37,8 @@ def attention_weights(
     if mask is not None:
         check_mask(mask, scores.shape[-mask.ndim :])
         some = mask.any(-1, keepdim=True)
-        if not bool(
-            some.all()
-        ):  # a row of nothing but -∞ would be NaN, so these rows are unmasked here and zeroed at the end
+        # A row of nothing but -∞ would be NaN, so these rows are unmasked here and zeroed at the end.
+        if not bool(some.all()):
             mask, sighted = mask | ~some, some
         scores = scores.masked_fill_(~mask, -math.inf)
     if hard and scores.shape[-1] > 0:

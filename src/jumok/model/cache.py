@@ -34,6 +34,10 @@ class _Room:
         room.values[:, :, :used] = values
         return room
 
+    def filled(self) -> KeyValues:
+        """The filled positions."""
+        return KeyValues(self.keys[:, :, : self.used], self.values[:, :, : self.used], self)
+
     def takes(self, start: int, end: int) -> bool:
         """Whether these positions are the next free ones. Tensors of inference mode are read-only elsewhere."""
         free = self.used == start and end <= self.keys.shape[2]
@@ -65,17 +69,12 @@ class KeyValues:
         room.keys[:, :, start:end] = keys
         room.values[:, :, start:end] = values
         room.used = end
-        return KeyValues(room.keys[:, :, :end], room.values[:, :, :end], room)
+        return room.filled()
 
     def reorder(self, rows: Int[Tensor, " N"]) -> KeyValues:
         """Row n of the result is row `rows[n]` of this one."""
         capacity = self._room.keys.shape[2] if self._room is not None else self.length
-        keys = self.keys.new_empty(len(rows), self.keys.shape[1], capacity, self.keys.shape[3])
-        values = self.values.new_empty(len(rows), self.values.shape[1], capacity, self.values.shape[3])
-        used = self.length
-        keys[:, :, :used] = self.keys.index_select(0, rows)
-        values[:, :, :used] = self.values.index_select(0, rows)
-        return KeyValues(keys[:, :, :used], values[:, :, :used], _Room(keys, values, used))
+        return _Room.around(self.keys.index_select(0, rows), self.values.index_select(0, rows), capacity).filled()
 
 
 @dataclass(frozen=True)

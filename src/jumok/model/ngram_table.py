@@ -37,16 +37,6 @@ def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, Boo
     return np.stack(hashes), np.stack(complete)
 
 
-def ngram_rows(units: IntArray, longest: int, rows: int) -> tuple[IntArray, BoolArray]:
-    """The table rows [B, R] of each text's n-grams in ascending order, and which entries count: each row once."""
-    hashes, complete = hash_ngrams(units, longest, rows)
-    found = np.where(complete, hashes, rows).transpose(1, 0, 2).reshape(len(units), -1)  # incomplete ones come last
-    found.sort(1)
-    new = np.ones_like(found, np.bool_)
-    new[:, 1:] = found[:, 1:] != found[:, :-1]
-    return np.minimum(found, rows - 1), new & (found < rows)
-
-
 def spell(text: IntArray, spelling: FloatArray) -> IntArray:
     """The characters [B, U] of all tokens [B, S] in order, then padding. `spelling` [V, W] holds those of a token."""
     characters = spelling[text].reshape(len(text), -1)
@@ -68,7 +58,13 @@ class NgramTable:
 
     def rows(self, text: IntArray) -> tuple[IntArray, BoolArray]:
         """The rows [B, R] of the n-grams of texts [B, S] in ascending order, and which entries count: each row once."""
-        return ngram_rows(self._units(text), self.longest, len(self.scores))
+        rows = len(self.scores)
+        hashes, complete = hash_ngrams(self._units(text), self.longest, rows)
+        found = np.where(complete, hashes, rows).transpose(1, 0, 2).reshape(len(text), -1)  # incomplete ones come last
+        found.sort(1)
+        new = np.ones_like(found, np.bool_)
+        new[:, 1:] = found[:, 1:] != found[:, :-1]
+        return np.minimum(found, rows - 1), new & (found < rows)
 
     def __call__(self, text: IntArray) -> FloatArray:
         """Scores [B, C] of texts [B, S]."""

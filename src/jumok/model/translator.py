@@ -71,29 +71,14 @@ class Translator(nn.Module):
 
 def make_embedder(config: ModelConfig) -> Embedder:
     """The embedder that a config describes."""
-    return Embedder(
-        config.vocabulary,
-        config.d_model,
-        positions=config.positions,
-        max_length=config.max_length,
-        dropout=config.dropout,
-    )
+    names = ("vocabulary", "d_model", "positions", "max_length", "dropout")
+    return Embedder(**{name: getattr(config, name) for name in names})
 
 
 def stack_options(config: ModelConfig) -> dict[str, Any]:
     """The keyword arguments of a stack: layers do not know configs."""
-    return {
-        "d_model": config.d_model,
-        "heads": config.heads,
-        "d_ff": config.d_ff,
-        "d_k": config.d_k,
-        "d_v": config.d_v,
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "attention_bias": config.attention_bias,
-        "activation": config.activation,
-        "norm": config.norm,
-    }
+    sizes, choices = ("d_model", "heads", "d_ff", "d_k", "d_v"), ("attention_bias", "activation", "norm")
+    return {name: getattr(config, name) for name in (*sizes, *choices, "dropout", "attention_dropout")}
 
 
 def run_decoder(
@@ -108,7 +93,6 @@ def run_decoder(
         )
     if bool(((target[:, 1:] != PAD) & (target[:, :-1] == PAD)).any()):
         raise ShapeError("A target has padding before a real token. Padding may be only at the end of a row.")
-    past = cache.length
-    look_ahead = none_if_open(look_ahead_mask(target, past))
-    states, longer = decoder(embed(target, past), cache, look_ahead)
+    look_ahead = none_if_open(look_ahead_mask(target, cache.length))
+    states, longer = decoder(embed(target, cache.length), cache, look_ahead)
     return states, longer

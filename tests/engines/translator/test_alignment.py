@@ -27,11 +27,11 @@ def test_parts_follow_each_other() -> None:
     joined = join_alignments([(*PIECES, weights), (*PIECES, weights)])
     assert joined.source == ("▁the", "▁ca", "t", "▁the", "▁ca", "t")
     assert joined.pairs == ((1, 0), (2, 1), (4, 2), (5, 3))
-    assert joined.by_word() == [(1, 0), (3, 1)]
+    assert joined.by_word("the cat the cat", "고양이 고양이") == [(1, 0), (3, 1)]
 
 
 def test_words_of_unspaced_text() -> None:
-    assert Alignment(("雨", "が"), ("rain",), ((0, 0), (1, 0))).by_word() == [(0, 0)]
+    assert Alignment(("雨", "が"), ("rain",), ((0, 0), (1, 0))).by_word("雨が", "rain") == [(0, 0)]
 
 
 EAST = tuple(f"<0x{byte:02X}>" for byte in "東".encode())
@@ -56,16 +56,13 @@ def test_words_are_those_of_split(pieces: tuple[str, ...], text: str, words: lis
         expected = [] if word is None else [word]
         as_source = Alignment(pieces, ("▁x",), ((place, 0),))
         as_output = Alignment(("▁x",), pieces, ((0, place),))
-        for pairs in (as_source.by_word(text, "x"), as_source.by_word()):
-            assert [source for source, _ in pairs] == expected
-        for pairs in (as_output.by_word("x", text), as_output.by_word()):
-            assert [output for _, output in pairs] == expected
+        assert [source for source, _ in as_source.by_word(text, "x")] == expected
+        assert [output for _, output in as_output.by_word("x", text)] == expected
 
 
 def test_parts_without_a_space_between_them_are_one_word() -> None:
     parts = Alignment(("▁雨。", "▁雪。"), ("▁Rain.", "▁Snow."), ((0, 0), (1, 1)))
     assert parts.by_word("雨。雪。", "Rain. Snow.") == [(0, 0), (0, 1)]
-    assert parts.by_word() == [(0, 0), (1, 1)]
 
 
 def test_a_source_is_counted_as_it_was_read() -> None:

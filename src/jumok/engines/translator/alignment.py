@@ -19,14 +19,9 @@ class Alignment:
     target: tuple[str, ...]
     pairs: tuple[tuple[int, int], ...]
 
-    def by_word(self, source: str | None = None, output: str | None = None) -> list[tuple[int, int]]:
-        """The same for words: pairs of indices into `source.split()` and `output.split()`, the texts that were aligned.
-
-        Without the texts, words are separated by the spaces of the subwords: nearly the same, but then every part of a
-        split text begins a word.
-        """
-        of_source = _words_of(self.source, None if source is None else normalize(source))
-        of_target = _words_of(self.target, output)
+    def by_word(self, source: str, output: str) -> list[tuple[int, int]]:
+        """The same for words: pairs of indices into `source.split()` and `output.split()`, the aligned texts."""
+        of_source, of_target = _words_of(self.source, normalize(source)), _words_of(self.target, output)
         found = {(of_source[i], of_target[j]) for i, j in self.pairs}
         pairs = [(i, j) for i, j in found if i is not None and j is not None]
         return sorted(pairs, key=lambda pair: (pair[1], pair[0]))
@@ -48,15 +43,14 @@ def join_alignments(parts: Iterable[tuple[Sequence[str], Sequence[str], FloatMat
     return Alignment(tuple(source), tuple(target), tuple(pairs))
 
 
-def _words_of(subwords: Sequence[str], text: str | None) -> list[int | None]:
+def _words_of(subwords: Sequence[str], text: str) -> list[int | None]:
     """For each subword the index in `text.split()` of its word, or of the first it touches; None for white space.
 
     Except for white space, subwords and text have the same characters in the same order.
     """
     spelled = [_bytes_of(subword) for subword in subwords]
     characters = b"".join(spelled).decode("utf-8", "surrogateescape")
-    words = (characters if text is None else text).split()
-    indices = iter([index for index, word in enumerate(words) for _ in word])
+    indices = iter([index for index, word in enumerate(text.split()) for _ in word])
     of_bytes: list[int | None] = []
     for character in characters:
         index = None if character.isspace() else next(indices, None)
