@@ -8,9 +8,9 @@ import torch
 
 from jumok.bundle import Bundle, load_bundle, save_bundle
 from jumok.engines.classifier.text import TextClassifier
-from jumok.engines.classifier.torch import TorchClassifier, class_scores
+from jumok.engines.classifier.torch import TorchClassifier
 from jumok.engines.language_model.text import TextLanguageModel
-from jumok.engines.language_model.torch import TorchLanguageModel, generate_ids, token_log_probs
+from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.loading import load
 from jumok.engines.options import GenerationOptions
 from jumok.engines.translator.text import SEGMENT_TOKENS
@@ -94,11 +94,12 @@ def test_a_very_long_text_is_read_to_its_end(classifier: TextClassifier) -> None
 def test_learned_positions_are_used_up_to_the_last(tokenizer: Tokenizer) -> None:
     learned = {"positions": "learned", "max_length": 8}
     writer = LanguageModel(config(tokenizer, "language_model", **learned)).eval()
-    [row] = token_log_probs(writer, [[5] * 7])
+    [row] = TorchLanguageModel(writer).score([[5] * 7])
     assert len(row) == 8
-    assert generate_ids(writer, [5] * 4, GenerationOptions(max_tokens=3, temperature=0)) is not None
+    assert TorchLanguageModel(writer).generate([5] * 4, GenerationOptions(max_tokens=3, temperature=0)) is not None
     reader = Classifier(config(tokenizer, "classifier", window=8, **learned)).eval()
-    assert np.isfinite(class_scores(reader, [[5] * 30])).all()  # a window has no more positions than a short text
+    # A window has no more positions than a short text.
+    assert np.isfinite(TorchClassifier(reader).scores([[5] * 30])).all()
 
 
 def test_an_explanation_names_every_subword(classifier: TextClassifier) -> None:
@@ -114,7 +115,7 @@ def test_an_explanation_names_every_subword(classifier: TextClassifier) -> None:
 
 def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, tokenizer: Tokenizer) -> None:
     model = Classifier(config(tokenizer, "classifier", classes=2)).train()
-    class_scores(model, tokenizer.encode(["cat " * 2000]))
+    TorchClassifier(model).scores(tokenizer.encode(["cat " * 2000]))
     assert model.training
     model(torch.tensor([[5] * 1500])).sum().backward()  # the table of positions that grew meanwhile can be used
 
@@ -149,7 +150,7 @@ def test_a_card_that_does_not_fit_its_classifier_is_refused(
 
 def test_log_probabilities_are_the_models_own(language_model: LanguageModel, tokenizer: Tokenizer) -> None:
     encoded = tokenizer.encode(TEXTS)
-    for ids, row in zip(encoded, token_log_probs(language_model, encoded), strict=True):
+    for ids, row in zip(encoded, TorchLanguageModel(language_model).score(encoded), strict=True):
         logits = language_model(torch.tensor([[BOS, *ids]]))[0].detach()
         logits[:, [PAD, UNK, BOS]] = -torch.inf  # never written, so they have no probability
         logits = logits.log_softmax(-1)
@@ -159,7 +160,7 @@ def test_log_probabilities_are_the_models_own(language_model: LanguageModel, tok
 
 def test_the_most_probable_token_follows(language_model: LanguageModel, tokenizer: Tokenizer) -> None:
     [prompt] = tokenizer.encode(["the cat"])
-    written = generate_ids(language_model, prompt, GenerationOptions(max_tokens=5, temperature=0))
+    written = TorchLanguageModel(language_model).generate(prompt, GenerationOptions(max_tokens=5, temperature=0))
     expected = list(prompt)
     for _ in range(5):
         scores = language_model(torch.tensor([[BOS, *expected]]))[0, -1].clone()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.search.hypothesis import Hypothesis
-from jumok.search.loops import LONGEST_PERIOD, MIN_COVERED, MIN_REPEATS, RETRY_NGRAM, find_loop, is_suspect, resolve
+from jumok.search.loops import LONGEST_PERIOD, MIN_COVERED, MIN_REPEATS, RETRY_NGRAM, is_suspect, longest_loop, resolve
 
 
 def output(ids, score=-1.0, finished=True):
@@ -23,13 +23,8 @@ DISTINCT = st.lists(st.integers(10, 10_000), unique=True, max_size=LONGEST_PERIO
 @given(before=DISTINCT, period=st.integers(1, LONGEST_PERIOD), repeats=st.integers(MIN_REPEATS, 12), after=DISTINCT)
 def test_a_loop_is_found_where_it_is(before, period, repeats, after):
     unit = list(range(100_000, 100_000 + period))
-    found = find_loop([*before, *unit * repeats, *after])
-    if period * repeats < MIN_COVERED:
-        assert found is None
-    else:
-        assert found is not None
-        assert (found.start, found.period, found.covered) == (len(before), period, period * repeats)
-        assert found.repeats == repeats
+    covered = period * repeats
+    assert longest_loop([*before, *unit * repeats, *after]) == (covered if covered >= MIN_COVERED else 0)
 
 
 @given(st.lists(st.integers(0, 3), max_size=60))
@@ -38,24 +33,23 @@ def test_what_is_found_is_a_loop_and_the_longest(ids):
         long_enough = end - start >= max(MIN_COVERED, MIN_REPEATS * period)
         return long_enough and all(ids[i] == ids[i - period] for i in range(start + period, end))
 
-    found = find_loop(ids)
-    if found is not None:
-        assert is_loop(found.start, found.start + found.covered, found.period)
-    longer = (found.covered if found else 0) + 1
-    for period in range(1, len(ids) // MIN_REPEATS + 1):
-        for length in range(longer, len(ids) + 1):
-            assert not any(is_loop(start, start + length, period) for start in range(len(ids) - length + 1))
+    found = longest_loop(ids)
+    lengths = [
+        length
+        for period in range(1, len(ids) // MIN_REPEATS + 1)
+        for length in range(1, len(ids) + 1)
+        if any(is_loop(start, start + length, period) for start in range(len(ids) - length + 1))
+    ]
+    assert found == max(lengths, default=0)
 
 
 @pytest.mark.parametrize("ids", [[], [5], [5, 5, 5], [1, 7, 7, 7, 7, 2], [5, 6, 5, 6, 5, 6], list(range(90)) * 2])
 def test_ordinary_repetition_is_no_loop(ids):
-    assert find_loop(ids) is None
+    assert longest_loop(ids) == 0
 
 
 def test_a_half_repeated_end_belongs_to_the_loop():
-    found = find_loop([9, *[1, 2, 3] * 4, 1, 2])
-    assert found is not None
-    assert (found.start, found.period, found.covered, found.repeats) == (1, 3, 14, 4)
+    assert longest_loop([9, *[1, 2, 3] * 4, 1, 2]) == 14
 
 
 def test_suspicion():

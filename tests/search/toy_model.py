@@ -11,12 +11,11 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from jumok.search.constraints import Constraints
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.step import Prefill, Step
+from jumok.tokenizer import BOS, EOS
 
-END, START = 0, 1  # in toy vocabularies; all other ids are words
-PLAIN = Constraints(banned=(START,), min_length=0, start=START, end=END)
+WORD = EOS + 1  # the first id that is a word
 TOLERANCE = 1e-12  # tables are float64
 
 
@@ -43,13 +42,21 @@ class ToyModel:
         self.steps = 0
 
     @classmethod
-    def random(cls, seeds: list[int], vocabulary: int, times: int = 6, sharpness: float = 2.0) -> ToyModel:
+    def random(cls, seeds: list[int], words: int, times: int = 6, sharpness: float = 2.0) -> ToyModel:
         def table(seed: int) -> Tensor:
             generator = torch.Generator().manual_seed(seed)
-            scores = torch.randn(times, vocabulary, vocabulary, generator=generator, dtype=torch.float64) * sharpness
+            size = (times, WORD + words, WORD + words)
+            scores = torch.randn(size, generator=generator, dtype=torch.float64) * sharpness
             return scores.log_softmax(2)
 
         return cls([table(seed) for seed in seeds])
+
+    @classmethod
+    def without_memory(cls, scores: list[list[float]] | Tensor, sentences: int = 1) -> ToyModel:
+        """The same for all last tokens. Scores are [time, 1 + words]: of the end and of every word."""
+        scores = torch.as_tensor(scores, dtype=torch.float64)
+        table = torch.nn.functional.pad(scores, (EOS, 0), value=-torch.inf).log_softmax(1)
+        return cls([table[:, None].expand(-1, table.shape[1], -1)] * sentences)
 
     def cache(self) -> ToyCache:
         everyone = torch.arange(len(self.tables))
@@ -61,7 +68,7 @@ class ToyModel:
             self.steps += 1
             assert ids.shape == (len(cache.rows_of), 1)
             history = torch.cat((cache.history, ids), 1)
-            assert (history[:, 0] == START).all()
+            assert (history[:, 0] == BOS).all()
             rows = [self.log_probs(s, row) for s, row in zip(cache.rows_of.tolist(), history.tolist(), strict=True)]
             return torch.stack(rows), ToyCache(cache.sentences, cache.rows_of, history)
 
@@ -88,14 +95,14 @@ class ToyModel:
 
     def of_output(self, sentence: int, ids: list[int]) -> list[float]:
         """The log-probabilities of the tokens of an output and of its end."""
-        history = [START, *ids]
-        wanted = [*ids, END]
+        history = [BOS, *ids]
+        wanted = [*ids, EOS]
         return [float(self.log_probs(sentence, history[: t + 1])[token]) for t, token in enumerate(wanted)]
 
     def everything(self, sentence: int, longest: int, penalty: float) -> list[tuple[float, list[int]]]:
-        """(score, ids) of every possible output, best first."""
-        words = [token for token in range(self.tables[sentence].shape[2]) if token not in (END, START)]
-        outputs = [list(ids) for length in range(longest + 1) for ids in product(words, repeat=length)]
+        """(score, ids) of every possible output, best first; none is empty."""
+        words = range(WORD, self.tables[sentence].shape[2])
+        outputs = [list(ids) for length in range(1, longest + 1) for ids in product(words, repeat=length)]
         scored = [(sum(self.of_output(sentence, ids)) / (len(ids) + 1) ** penalty, ids) for ids in outputs]
         return sorted(scored, key=lambda pair: -pair[0])
 

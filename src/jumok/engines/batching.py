@@ -32,9 +32,7 @@ def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[l
 
 
 def in_two_ways(
-    fits: Sequence[bool],
-    usual: Callable[[list[int]], Iterable[Result]],
-    other: Callable[[list[int]], Iterable[Result]],
+    fits: Sequence[bool], usual: Callable[[list[int]], Iterable[Result]], other: Callable[[list[int]], Iterable[Result]]
 ) -> list[Result]:
     """Results in the original order: `usual(indices)` for those that fit, `other(indices)` for the rest, if any."""
     chosen = [index for index, fit in enumerate(fits) if fit]

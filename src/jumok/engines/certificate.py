@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,6 @@ class Certificate:
     ties: int  # outputs that differ only because two tokens or classes were equally probable
     largest_score_difference: float  # of a token's log-probability, or of a class score
     example: dict[str, Any] | None  # of an output that differs
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

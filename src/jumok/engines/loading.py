@@ -32,7 +32,6 @@ class SentenceEncoder(Protocol):
 
     def vectors(self, texts: Sequence[str]) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
-        ...
 
 
 def load_sentence_encoder(path: str | Path) -> SentenceEncoder:

@@ -1,5 +1,6 @@
 """Which engine runs a model: its CTranslate2 export if there is one, else PyTorch, imported only then."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,17 @@ def choose_export(bundle: Bundle, engine: str) -> Path | None:
     return directory
 
 
-def torch_engine(bundle: Bundle, reference: str) -> Any:
-    """The PyTorch engine class that a reference "module:name" stands for, with the model of the bundle."""
+def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, **options: Any) -> Any:
+    """The engine of a bundle that `engine` means, by references "module:name" to both engines of its task.
+
+    `options` are those of the CTranslate2 engine, which is also given how to make the other.
+    """
+    original = partial(_torch_engine, bundle, in_torch)
+    directory = choose_export(bundle, engine)
+    return original() if directory is None else resolve(in_ctranslate2)(directory, bundle, original, **options)
+
+
+def _torch_engine(bundle: Bundle, reference: str) -> Any:
     try:
         engine = resolve(reference)
     except ModuleNotFoundError as error:

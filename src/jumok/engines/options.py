@@ -11,7 +11,7 @@ LOWEST_TEMPERATURE = 0.001  # except 0
 SHORTEST_SEGMENT = 8  # tokens
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sampling:
     """Random outputs instead of search. The sample for a text depends only on the text and the seed."""
 
@@ -26,11 +26,10 @@ class Sampling:
             raise ConfigError(
                 f"temperature is {self.temperature}; it must be 0 (greedy) or at least {LOWEST_TEMPERATURE}."
             )
-        _require_integer(self, "top_k", 0)
+        _require_integers(self, 0, "top_k", "seed")
         _require_number(self, "top_p", 0, 1)
         if self.top_p == 0:
             raise ConfigError("top_p is 0; it must be above 0 and at most 1 (all tokens).")
-        _require_integer(self, "seed", 0)
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,14 @@ class SearchOptions:
     batch_tokens: int = 4096  # padded source tokens * beam in a batch; changes no output
 
     def __post_init__(self) -> None:
-        _require_integer(self, "beam", 1)
-        _require_integer(self, "n_best", 1)
+        _require_integers(self, 1, "beam", "n_best", "batch_tokens")
         if self.n_best > self.beam and self.sampling is None:
             raise ConfigError(
                 f"n_best is {self.n_best}, more than the beam of {self.beam}. Use a beam as wide, or less."
             )
         _require_number(self, "length_penalty", 0, math.inf)
-        _require_integer(self, "no_repeat_ngram", 0)
         _require_number(self, "max_ratio", 0, math.inf)
-        _require_integer(self, "batch_tokens", 1)
+        _require_integers(self, 0, "no_repeat_ngram")
         if self.sampling is not None and not isinstance(self.sampling, Sampling):
             raise ConfigError(f"sampling is {self.sampling!r}; it must be Sampling(temperature=…, …) or None.")
 
@@ -84,7 +81,7 @@ class DecodingOptions(SearchOptions):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
                 raise ConfigError(f'The bias of "{word}" is {value!r}; it must be a finite number.')
         if self.segment_tokens is not None:
-            _require_integer(self, "segment_tokens", SHORTEST_SEGMENT)
+            _require_integers(self, SHORTEST_SEGMENT, "segment_tokens")
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -97,26 +94,23 @@ class DecodingOptions(SearchOptions):
 
 
 @dataclass(frozen=True)
-class GenerationOptions:
+class GenerationOptions(Sampling):
     """How a language model continues a text."""
 
     max_tokens: int = 200
-    temperature: float = 1.0  # 0: always the most probable token
-    top_k: int = 0  # as in `Sampling`
-    top_p: float = 1.0
     no_repeat_ngram: int = 0  # no n-gram of this length twice, the prompt included; 0: no such rule
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        _require_integer(self, "max_tokens", 1)
-        _require_integer(self, "no_repeat_ngram", 0)
-        Sampling(self.temperature, self.top_k, self.top_p, self.seed)  # checks the others
+        super().__post_init__()
+        _require_integers(self, 1, "max_tokens")
+        _require_integers(self, 0, "no_repeat_ngram")
 
 
-def _require_integer(options: object, name: str, least: int) -> None:
-    value = getattr(options, name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number, at least {least}.")
+def _require_integers(options: object, least: int, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"{name} is {value!r}; it must be a whole number, at least {least}.")
 
 
 def _require_number(options: object, name: str, least: float, most: float) -> None:

@@ -5,7 +5,7 @@ Shape letters: B rows, T tokens, N positions, D d_model, V vocabulary.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,25 @@ def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
     return model.eval().requires_grad_(False)
 
 
+class TorchEngine(Generic[Model]):
+    """An engine around a model: no copy is made, and its training mode is restored."""
+
+    kind: type[Any]  # of the model
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> Self:
+        """An engine with a model of its own."""
+        return cls(load_model(bundle, cls.kind))
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model's weights."""
+        return device_of(self.model)
+
+
 @contextmanager
 def evaluating(model: Any, longest: int) -> Iterator[None]:
     """Evaluation and inference mode for texts of `longest` tokens and `<s>` or `</s>`; restores training mode."""
@@ -61,13 +80,14 @@ def padded(rows: TokenIds, device: torch.device | str = "cpu") -> Tensor:
     return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
 
 
-def log_probs_of(model: Any, states: Tensor, wanted: Tensor) -> Tensor:
-    """The log-probability [N] of each wanted token [N], given the states [N, D] before it."""
+def forced_log_probs(model: Any, states: Tensor, ids: Tensor) -> Tensor:
+    """The log-probability [B, T] of each of the ids [B, 1 + T] but the first, given the states [B, T, D] before it."""
+    states, wanted = states.flatten(0, 1), ids[:, 1:].flatten()
     found = torch.empty(len(wanted), device=states.device)
     for start in range(0, len(wanted), LOGIT_ROWS):
         some = slice(start, start + LOGIT_ROWS)
         found[some] = next_log_probs(model, states[some]).gather(1, wanted[some, None])[:, 0]
-    return found
+    return found.view(len(ids), -1)
 
 
 def prefill(model: Any, ids: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -79,7 +99,7 @@ def prefill(model: Any, ids: Tensor, cache: Any) -> tuple[Tensor, Any]:
     if int(ids.max()) >= vocabulary:
         raise ConfigError(f"A prefix names id {int(ids.max())}; the vocabulary ends at {vocabulary - 1}.")
     states, cache = model.decode(ids[:, :-1], cache)
-    return log_probs_of(model, states.flatten(0, 1), ids[:, 1:].flatten()).view(len(ids), -1), cache
+    return forced_log_probs(model, states, ids), cache
 
 
 def next_log_probs(model: Any, states: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from jumok.data.epochs import LabelledEpochs
 from jumok.data.examples import Example, ExampleKind
 from jumok.data.kinds import TEXTS_WITH_LABELS
 from jumok.data.reading.labelled import read_labelled
-from jumok.engines.classifier.torch import class_scores
+from jumok.engines.classifier.torch import TorchClassifier
 from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
 from jumok.model.config import ModelConfig
@@ -120,7 +120,7 @@ class ClassifierRecipe(Recipe):
             if part.spelling is not None:
                 part.spelling.copy_(spelling_of(self.corpus.tokenizer))
             fit_ngram_scores(_all_texts(self.corpus), part, self._class_weights())
-            scores = class_scores(model, encoded, part)
+            scores = TorchClassifier(model).scores(encoded, part)
             share = fit_share(scores, total, labels) if total.any() else 1.0
             part.scores.mul_(share)
             total += share * scores
@@ -164,10 +164,10 @@ class ClassifierRecipe(Recipe):
         examples = self.validation_examples(count)
         labels = self.labels(examples)
         encoded = self.corpus.tokenizer.encode([example.inputs[0] for example in examples])
-        scores = class_scores(model, encoded, model.encoder_scores)
+        scores = TorchClassifier(model).scores(encoded, model.encoder_scores)
         weights = {}
         if model.encoder_share is not None:
-            ngram_scores = class_scores(model, encoded, model.ngram_scores)
+            ngram_scores = TorchClassifier(model).scores(encoded, model.ngram_scores)
             share = fit_share(scores, ngram_scores, labels)
             scores = share * scores + ngram_scores
             weights["encoder_share"] = torch.full_like(model.encoder_share, share)

@@ -10,7 +10,7 @@ from torch import Tensor
 from jumok.data.batch import TextBatch
 from jumok.data.epochs import TextEpochs
 from jumok.data.kinds import PASSAGES
-from jumok.engines.language_model.torch import generate_ids, token_log_probs
+from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
 from jumok.model.language_model import LanguageModel
 from jumok.recipes.recipe import PathLike, Recipe
@@ -58,7 +58,7 @@ class LanguageModelRecipe(Recipe):
         """Loss, perplexity and bits per byte on validation passages, and a continuation to look at."""
         texts = [example.inputs[0] for example in self.validation_examples(count)]
         encoded = self.corpus.tokenizer.encode(texts)
-        log_probs = [value for row in token_log_probs(model, encoded) for value in row]
+        log_probs = [value for row in TorchLanguageModel(model).score(encoded) for value in row]
         loss = -math.fsum(log_probs) / len(log_probs)
         size = sum(len(text.encode()) + 1 for text in texts)  # and a line end for each </s>
         bits = -math.fsum(log_probs) / math.log(2) / size
@@ -73,6 +73,7 @@ class LanguageModelRecipe(Recipe):
     def _sample(self, model: LanguageModel, passage: Sequence[int]) -> dict[str, str]:
         end = max(1, int(SAMPLE_PROMPT * len(passage)))
         prompt, reference = passage[max(0, end - SAMPLE_TOKENS) : end], passage[end : end + SAMPLE_TOKENS]
-        written = generate_ids(model, prompt, GenerationOptions(max_tokens=SAMPLE_TOKENS, temperature=0.8, top_p=0.9))
+        options = GenerationOptions(max_tokens=SAMPLE_TOKENS, temperature=0.8, top_p=0.9)
+        written = TorchLanguageModel(model).generate(prompt, options)
         texts = self.corpus.tokenizer.decode([prompt, reference, written])
         return dict(zip(("source", "reference", "output"), texts, strict=True))

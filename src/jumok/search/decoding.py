@@ -18,6 +18,7 @@ from jumok.errors import JumokError
 from jumok.search.constraints import Rules
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.step import CacheT, Prefill, Step
+from jumok.tokenizer import BOS, EOS
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def require_numbers(values: Tensor) -> None:
 
 def _start(cache: CacheT, rules: Rules, prefill: Prefill[CacheT] | None) -> State[CacheT]:
     sentences = torch.arange(len(rules.limits), device=rules.device)
-    ids = torch.full((len(sentences), 1), rules.constraints.start, device=rules.device)
+    ids = torch.full((len(sentences), 1), BOS, device=rules.device)
     log_probs = torch.zeros(len(sentences), 0, device=rules.device)
     if prefill is not None and rules.shared_prefix.numel():
         ids = torch.cat((ids, rules.shared_prefix), 1)
@@ -167,8 +168,8 @@ def _proceed(state: State[CacheT], candidates: Candidates, rules: Rules, scoring
     """The state one token later, without the sentences whose n best are final."""
     chosen = candidates.survivors
     tokens = candidates.tokens.gather(1, chosen)
-    totals = candidates.totals.gather(1, chosen).masked_fill_(tokens == rules.constraints.end, -torch.inf)
-    tokens.masked_fill_(totals == -torch.inf, rules.constraints.end)  # a harmless token for dead rows
+    totals = candidates.totals.gather(1, chosen).masked_fill_(tokens == EOS, -torch.inf)
+    tokens.masked_fill_(totals == -torch.inf, EOS)  # a harmless token for dead rows
     log_probs = candidates.log_probs.gather(1, chosen)
     rows = candidates.rows.gather(1, chosen)
     rows += torch.arange(len(rows), device=rows.device)[:, None] * state.totals.shape[1]

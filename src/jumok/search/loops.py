@@ -4,7 +4,6 @@ A weak or confused model often repeats the same tokens until the length limit.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from jumok.search.hypothesis import Hypothesis
 
@@ -15,55 +14,37 @@ LEAST_REPEATED = MIN_COVERED - MIN_COVERED // MIN_REPEATS  # tokens of any loop 
 RETRY_NGRAM = 3  # the second search allows no trigram twice
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """`ids[start : start + covered]` repeats its first `period` tokens."""
-
-    start: int
-    period: int
-    covered: int
-
-    @property
-    def repeats(self) -> int:
-        """How many complete periods it has."""
-        return self.covered // self.period
-
-
-def find_loop(ids: Sequence[int]) -> Loop | None:
-    """The longest stretch of `ids` that repeats itself (of equals the shortest period); None if none is long enough.
+def longest_loop(ids: Sequence[int]) -> int:
+    """How many tokens the longest stretch of `ids` has that repeats itself; 0 if none is long enough.
 
     It need not be at the end: many loops are followed by a full stop.
     """
-    longest: Loop | None = None
+    longest = 0
     repeated = len(ids) - len(set(ids))  # too few in most sentences, and quick to compute
     most = 0 if repeated < LEAST_REPEATED else repeated // (MIN_REPEATS - 1)
     for period in range(1, min(LONGEST_PERIOD, most) + 1):
-        found = _longest_stretch(ids, period)
-        if found.covered >= max(MIN_COVERED, MIN_REPEATS * period) and (not longest or found.covered > longest.covered):
-            longest = found
+        covered = _longest_stretch(ids, period)
+        if covered >= max(MIN_COVERED, MIN_REPEATS * period):
+            longest = max(longest, covered)
     return longest
 
 
-def _longest_stretch(ids: Sequence[int], period: int) -> Loop:
-    """The longest stretch in which every token equals the one `period` positions before it."""
-    best = Loop(0, period, period)
-    start = 0
+def _longest_stretch(ids: Sequence[int], period: int) -> int:
+    """The length of the longest stretch in which every token equals the one `period` positions before it."""
+    longest, start = period, 0
     for end in range(period, len(ids)):
         if ids[end] != ids[end - period]:
             start = end - period + 1
-        elif end + 1 - start > best.covered:
-            best = Loop(start, period, end + 1 - start)
-    return best
+        longest = max(longest, end + 1 - start)
+    return longest
 
 
 def is_suspect(hypothesis: Hypothesis, source: Sequence[int] = ()) -> bool:
     """True if an output was cut at its length limit, or repeats itself far more than its source does."""
     if not hypothesis.finished:
         return True
-    if (loop := find_loop(hypothesis.ids)) is None:
-        return False
-    of_source = find_loop(source)
-    return of_source is None or loop.covered > 2 * of_source.covered
+    loop = longest_loop(hypothesis.ids)
+    return loop > 0 and loop > 2 * longest_loop(source)  # the source is looked at only where it matters
 
 
 def resolve(
@@ -77,11 +58,8 @@ def resolve(
     twice. Results that are not replaced are the same objects as before. Better is: not suspect; else finished; else the
     higher score.
     """
-    suspects = [
-        number
-        for number, (hypotheses, source) in enumerate(zip(results, sources, strict=True))
-        if is_suspect(hypotheses[0], source)
-    ]
+    pairs = enumerate(zip(results, sources, strict=True))
+    suspects = [number for number, (hypotheses, source) in pairs if is_suspect(hypotheses[0], source)]
     resolved = list(results)
     if not suspects:
         return resolved

@@ -3,27 +3,26 @@
 Shape letters: B sentences, R samples of each, N = B * R rows, V vocabulary, C tokens that may be drawn.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jumok.errors import ConfigError
-from jumok.search.beam import NO_CONSTRAINTS, check_length_penalty, choose_best
-from jumok.search.constraints import Constraints, Rules
+from jumok.search.beam import choose_best
+from jumok.search.constraints import Rules
 from jumok.search.decoding import Candidates, Choose, State, decode, require_numbers
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.ranking import best_candidates
 from jumok.search.step import CacheT, Prefill, Step
 from jumok.seeds import bit_stream
+from jumok.tokenizer import EOS
 
 
 def sample(
     step: Step[CacheT],
     cache: CacheT,
-    max_lengths: Sequence[int] | Tensor,
+    rules: Rules,
     *,
     seeds: Sequence[int],
     samples: int = 1,
@@ -31,10 +30,7 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     length_penalty: float = 1.0,
-    constraints: Constraints = NO_CONSTRAINTS,
-    prefixes: Sequence[Sequence[int]] | None = None,
     prefill: Prefill[CacheT] | None = None,
-    device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
     """`samples` random outputs of each sentence, those with the best score first.
 
@@ -42,24 +38,10 @@ def sample(
     (0: all), of the fewest that together have probability `top_p`. Each sentence has its own seed, so its samples
     depend on nothing else. Scores and limits are those of `beam_search`; log-probabilities are the model's own.
     """
-    if samples < 1:
-        raise ConfigError(f"samples is {samples}; it must be at least 1.")
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise ConfigError(f"temperature is {temperature}; it must be 0 (greedy search) or more.")
-    if top_k < 0:
-        raise ConfigError(f"top_k is {top_k}; it must be 0 (all tokens) or more.")
-    if not 0 < top_p <= 1:
-        raise ConfigError(f"top_p is {top_p}; it must be above 0 and at most 1 (all tokens).")
-    if len(seeds) != len(max_lengths):
-        raise ConfigError(f"There are {len(seeds)} seeds for {len(max_lengths)} sentences; give one for each.")
-    check_length_penalty(length_penalty)
-    rules = Rules(constraints, max_lengths, prefixes, device)
     if temperature == 0:
-        greedy = decode(step, cache, choose_best(1, constraints.end), rules, 1, length_penalty, prefill)
+        greedy = decode(step, cache, choose_best(1), rules, 1, length_penalty, prefill)
         return [hypotheses * samples for hypotheses in greedy]
-    choose: Choose[CacheT] = _choose_randomly(
-        _random_numbers(seeds, samples, rules), temperature, top_k, top_p, constraints.end
-    )
+    choose: Choose[CacheT] = _choose_randomly(_random_numbers(seeds, samples, rules), temperature, top_k, top_p)
     return decode(step, cache, choose, rules, samples, length_penalty, prefill)
 
 
@@ -71,7 +53,7 @@ def _random_numbers(seeds: Sequence[int], samples: int, rules: Rules) -> Tensor:
     return torch.from_numpy(numbers).to(rules.device)
 
 
-def _choose_randomly(numbers: Tensor, temperature: float, top_k: int, top_p: float, end: int) -> Choose[CacheT]:
+def _choose_randomly(numbers: Tensor, temperature: float, top_k: int, top_p: float) -> Choose[CacheT]:
     samples = numbers.shape[1]
 
     def choose(log_probs: Tensor, state: State[CacheT]) -> Candidates:
@@ -83,7 +65,7 @@ def _choose_randomly(numbers: Tensor, temperature: float, top_k: int, top_p: flo
         tokens = _draw(log_probs.flatten(0, 1) / temperature, wanted, top_k, top_p).view(sentences, samples)
         chosen = log_probs.gather(2, tokens[:, :, None])[:, :, 0]
         totals = state.totals.gather(1, rows) + chosen
-        return Candidates(rows, tokens, chosen, totals, ended=tokens == end, survivors=everyone)
+        return Candidates(rows, tokens, chosen, totals, ended=tokens == EOS, survivors=everyone)
 
     return choose
 

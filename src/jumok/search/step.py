@@ -19,7 +19,6 @@ class Cache(Protocol):
         `sentences` are the indices of those that stay when some leave the batch (None: all stay), so that what is kept
         once a sentence is copied only then.
         """
-        ...
 
 
 CacheT = TypeVar("CacheT", bound=Cache)

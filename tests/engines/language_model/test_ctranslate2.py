@@ -65,8 +65,9 @@ def model(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Pat
 
 @pytest.fixture(scope="module")
 def engines(model: Path, tokenizer: Tokenizer) -> Engines:
-    original = TorchLanguageModel.from_bundle(load_bundle(model))
-    return original, Ctranslate2LanguageModel(model / DIRECTORY, tokenizer, lambda: original, longest=2047)
+    bundle = load_bundle(model)
+    original = TorchLanguageModel.from_bundle(bundle)
+    return original, Ctranslate2LanguageModel(model / DIRECTORY, bundle, lambda: original, tokenizer=tokenizer)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
@@ -132,7 +133,8 @@ def test_texts_beyond_the_exported_positions_are_read_and_written_too(
     engines: Engines, model: Path, tokenizer: Tokenizer
 ) -> None:
     original, _ = engines
-    exported = Ctranslate2LanguageModel(model / DIRECTORY, tokenizer, lambda: original, longest=10)
+    exported = Ctranslate2LanguageModel(model / DIRECTORY, load_bundle(model), lambda: original, tokenizer=tokenizer)
+    exported.longest = 10
     long = [5] * 11
     ours, theirs = (engine.score([[5], long, []]) for engine in (original, exported))
     for one, other in zip(ours, theirs, strict=True):

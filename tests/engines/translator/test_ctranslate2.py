@@ -75,8 +75,9 @@ def engines(
     path = tmp_path_factory.mktemp("exported") / "model"
     shutil.copytree(FROZEN / "model", path)
     directory, _ = export_ctranslate2(path)
-    original = TorchTranslator.from_bundle(load_bundle(path))
-    return original, Ctranslate2Translator(directory, tokenizer, lambda: original)
+    bundle = load_bundle(path)
+    original = TorchTranslator.from_bundle(bundle)
+    return original, Ctranslate2Translator(directory, bundle, lambda: original, tokenizer=tokenizer)
 
 
 def sources_of(tokenizer: Tokenizer) -> list[list[int]]:
@@ -340,8 +341,9 @@ def test_translating_with_it_imports_no_torch(tmp_path: Path) -> None:
 def test_pairs_beyond_the_exported_positions_are_scored_too(tokenizer: Tokenizer, tmp_path: Path) -> None:
     shutil.copytree(FROZEN / "model", tmp_path / "model")
     directory, _ = export_ctranslate2(tmp_path / "model")
-    original = TorchTranslator.from_bundle(load_bundle(tmp_path / "model"))
-    exported = Ctranslate2Translator(directory, tokenizer, lambda: original)
+    bundle = load_bundle(tmp_path / "model")
+    original = TorchTranslator.from_bundle(bundle)
+    exported = Ctranslate2Translator(directory, bundle, lambda: original, tokenizer=tokenizer)
     long = [5] * 2100
     ours, theirs = (engine.score([[5], long, [6]], [[5], long, [6]]) for engine in (exported, original))
     assert ours[1] == theirs[1]

@@ -4,7 +4,7 @@ Attribution, and texts longer than the exported positions, are left to PyTorch, 
 Axes: B texts, S tokens of a row, D d_model, C classes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -35,7 +35,15 @@ class Ctranslate2Classifier:
         self._config = ClassifierConfig.from_dict(bundle.config)
         weights = bundle.weights()
         self._head, self._bias = weights["head.weight"], weights["head.bias"]
-        self._ngrams = _ngram_tables(self._config, weights)
+        self._ngrams = [
+            NgramTable(
+                weights[f"ngrams.{number}.scores"],
+                weights[f"ngrams.{number}.scale"],
+                LONGEST_NGRAM[unit],
+                weights.get(f"ngrams.{number}.spelling"),
+            )
+            for number, unit in enumerate(self._config.ngram_units)
+        ]
         self._share = weights.get("encoder_share", np.float32(1))
         self._fallback = cache(fallback)
         # One thread a batch: threads inside an operation of a small model cost more than they gain.
@@ -44,7 +52,6 @@ class Ctranslate2Classifier:
 
     @property
     def classes(self) -> int:
-        """C, the number of classes."""
         return self._config.classes
 
     def too_long(self, text: Sequence[int]) -> bool:
@@ -52,7 +59,6 @@ class Ctranslate2Classifier:
         return min(len(text), (self._config.window or len(text) + 1) - 1) > longest_text(self._config)
 
     def scores(self, texts: TokenIds) -> ClassScores:
-        """Scores [B, C] of the classes, before the softmax."""
         if any(map(self.too_long, texts)):
             return self._fallback().scores(texts)
         if not texts:
@@ -63,7 +69,6 @@ class Ctranslate2Classifier:
         return result
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
         if any(map(self.too_long, texts)):
             return self._fallback().vectors(texts)
         if not texts:
@@ -73,7 +78,6 @@ class Ctranslate2Classifier:
         )
 
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
-        """How much each token adds to the score of a class (None: the most probable), less that of the others."""
         return self._fallback().attribution(text, chosen)
 
     def _encoder_scores(self, texts: TokenIds) -> ClassScores:
@@ -103,36 +107,19 @@ class Ctranslate2Classifier:
             states = np.array(self._encoder.forward_batch([rows[i] for i in batch]).last_hidden_state)
             return [reduce(state[: len(rows[i])], rows[i]) for i, state in zip(batch, states, strict=True)]
 
-        batches = self._batches(rows)
-        reduced: dict[int, FloatMatrix] = {}
-        with ThreadPoolExecutor(self._workers) as pool:
-            for batch, found in zip(batches, pool.map(run, batches), strict=True):
-                reduced.update(zip(batch, found, strict=True))
-        result: FloatMatrix = combine.reduceat(np.stack([reduced[i] for i in range(len(rows))]), starts)
+        result: FloatMatrix = combine.reduceat(self._in_batches(rows, run), starts)
         return result
 
     def _ngram_scores(self, ngrams: NgramTable, texts: TokenIds) -> ClassScores:
         rows = [[*text, EOS] for text in texts]
-        batches = self._batches(rows)
-        result = np.zeros((len(texts), self.classes), np.float32)
-        with ThreadPoolExecutor(self._workers) as pool:
-            parts = ([rows[i] for i in batch] for batch in batches)
-            for batch, scores in zip(batches, pool.map(lambda some: ngrams(padded_array(some)), parts), strict=True):
-                result[batch] = scores
-        return result
+        return self._in_batches(rows, lambda batch: ngrams(padded_array([rows[i] for i in batch])))
 
-    def _batches(self, rows: TokenIds) -> list[list[int]]:
+    def _in_batches(self, rows: TokenIds, run: Callable[[list[int]], Iterable[FloatMatrix]]) -> FloatMatrix:
+        """`run` called in threads with the indices of every batch of the rows; its results in their order: [B, …]."""
         lengths = [len(row) for row in rows]
-        return sorted_batches(lengths, min(BATCH_TOKENS, max(1, sum(lengths) // self._workers)))
-
-
-def _ngram_tables(config: ClassifierConfig, weights: dict[str, FloatMatrix]) -> list[NgramTable]:
-    return [
-        NgramTable(
-            weights[f"ngrams.{number}.scores"],
-            weights[f"ngrams.{number}.scale"],
-            LONGEST_NGRAM[unit],
-            weights.get(f"ngrams.{number}.spelling"),
-        )
-        for number, unit in enumerate(config.ngram_units)
-    ]
+        batches = sorted_batches(lengths, min(BATCH_TOKENS, max(1, sum(lengths) // self._workers)))
+        found: dict[int, FloatMatrix] = {}
+        with ThreadPoolExecutor(self._workers) as pool:
+            for batch, results in zip(batches, pool.map(run, batches), strict=True):
+                found.update(zip(batch, results, strict=True))
+        return np.stack([found[i] for i in range(len(rows))])

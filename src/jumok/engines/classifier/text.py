@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds
-from jumok.engines.opening import choose_export, torch_engine
+from jumok.engines.opening import open_engine
 from jumok.errors import BundleError, require_choice
 from jumok.metrics.classification import ClassScores, probabilities
 from jumok.tokenizer import Tokenizer
@@ -31,19 +31,15 @@ class ClassifierEngine(Protocol):
     @property
     def classes(self) -> int:
         """C, the number of classes."""
-        ...
 
     def scores(self, texts: TokenIds) -> ClassScores:
         """Scores [B, C] of the classes, before the softmax."""
-        ...
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
-        ...
 
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
         """How much each token adds to the score of a class (None: the most probable), less that of the others."""
-        ...
 
 
 class TextClassifier:
@@ -61,17 +57,9 @@ class TextClassifier:
     @classmethod
     def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto") -> Self:
         """The classifier of a bundle."""
-
-        def original() -> ClassifierEngine:
-            found: ClassifierEngine = torch_engine(bundle, "jumok.engines.classifier.torch:TorchClassifier")
-            return found
-
-        directory = choose_export(bundle, engine)
-        if directory is None:
-            return cls(original(), encoder, bundle.card, bundle.path)
-        from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
-
-        return cls(Ctranslate2Classifier(directory, bundle, original), encoder, bundle.card, bundle.path)
+        package = "jumok.engines.classifier"
+        references = f"{package}.torch:TorchClassifier", f"{package}.ctranslate2:Ctranslate2Classifier"
+        return cls(open_engine(bundle, engine, *references), encoder, bundle.card, bundle.path)
 
     def scores(self, texts: Sequence[str]) -> ClassScores:
         """Scores [B, C] before they become probabilities."""

@@ -3,8 +3,6 @@
 Axes: B texts, S tokens with `</s>`, C classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
-from jumok.engines.torch_models import evaluating, load_model, padded
+from jumok.engines.torch_models import TorchEngine, evaluating, padded
 from jumok.engines.torch_vectors import sentence_vectors
 from jumok.metrics.classification import ClassScores
 from jumok.model.classifier import Classifier
@@ -24,44 +21,26 @@ from jumok.tokenizer import EOS
 BATCH_TOKENS = 16_384  # padded tokens in a batch
 
 
-def class_scores(
-    model: Classifier, texts: TokenIds, part: nn.Module | Callable[[Tensor], Tensor] | None = None
-) -> ClassScores:
-    """Scores [B, C] of texts given as ids without `</s>`, each independent of the other texts.
-
-    `part` is the part of the model to evaluate, if not all of it.
-    """
-    score = part or model
-    result = np.zeros((len(texts), model.config.classes), np.float32)
-    lengths = [len(text) + 1 for text in texts]
-    with evaluating(model, model.attended(max(lengths, default=1)) - 1):
-        for batch in sorted_batches(lengths, BATCH_TOKENS):
-            result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
-    return result
-
-
-class TorchClassifier:
+class TorchClassifier(TorchEngine[Classifier]):
     """A `ClassifierEngine` around a model."""
 
-    def __init__(self, model: Classifier) -> None:
-        self.model = model
-
-    @classmethod
-    def from_bundle(cls, bundle: Bundle) -> TorchClassifier:
-        """An engine with a model of its own."""
-        return cls(load_model(bundle, Classifier))
+    kind = Classifier
 
     @property
     def classes(self) -> int:
-        """C, the number of classes."""
         return self.model.config.classes
 
-    def scores(self, texts: TokenIds) -> ClassScores:
-        """Scores [B, C] of the classes, before the softmax."""
-        return class_scores(self.model, texts)
+    def scores(self, texts: TokenIds, part: Callable[[Tensor], Tensor] | None = None) -> ClassScores:
+        """Scores [B, C] of the classes, before the softmax; `part` is the part of the model to evaluate, if not all."""
+        score = part or self.model
+        result = np.zeros((len(texts), self.classes), np.float32)
+        lengths = [len(text) + 1 for text in texts]
+        with evaluating(self.model, self.model.attended(max(lengths, default=1)) - 1):
+            for batch in sorted_batches(lengths, BATCH_TOKENS):
+                result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
+        return result
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
         with evaluating(self.model, self.model.attended(max(map(len, texts), default=0) + 1) - 1):
             return sentence_vectors(self.model, self.model.encode, texts)
 

@@ -3,8 +3,6 @@
 A text that is longer than the exported model has positions for is left to PyTorch, which is imported only then.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,25 +29,16 @@ _PAUSE = 0.002  # seconds between two checks whether a text is complete
 _seed_in_use = threading.Lock()
 
 
-def open_export(
-    bundle: Bundle, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], LanguageModelEngine]
-) -> Ctranslate2LanguageModel:
-    """The engine of an exported bundle."""
-    return Ctranslate2LanguageModel(
-        directory, tokenizer, fallback, longest=longest_text(config_from_dict(bundle.config))
-    )
-
-
 class Ctranslate2LanguageModel:
-    """A `LanguageModelEngine` around a CTranslate2 model. `fallback` makes the engine for texts over `longest` tokens.
+    """A `LanguageModelEngine` around a CTranslate2 model. `fallback` makes the engine for longer texts.
 
     It samples from the same distribution as PyTorch, but not the same tokens for the same seed.
     """
 
     def __init__(
-        self, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], LanguageModelEngine], *, longest: int
+        self, directory: Path, bundle: Bundle, fallback: Callable[[], LanguageModelEngine], *, tokenizer: Tokenizer
     ) -> None:
-        self._longest = longest
+        self.longest = longest_text(config_from_dict(bundle.config))
         # Kept in memory: a training may replace the directory by that of a better model at any time.
         self._files = {path.name: path.read_bytes() for path in directory.iterdir()}
         self._tokens = tokenizer.pieces(range(tokenizer.size))
@@ -59,7 +48,7 @@ class Ctranslate2LanguageModel:
         self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
     ) -> list[int]:
         """The continuation of the prompt. `on_token` is called in another thread, one token at a time."""
-        if len(prompt) + options.max_tokens > self._longest:
+        if len(prompt) + options.max_tokens > self.longest:
             return self._fallback().generate(prompt, options, on_token)
         if options.temperature == 0:
             return self._write(self._kept, prompt, options, on_token)
@@ -71,8 +60,6 @@ class Ctranslate2LanguageModel:
             return self._write(self._load(1), prompt, options, on_token)
 
     def score(self, texts: TokenIds) -> list[list[float]]:
-        """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
-
         def score(indices: list[int]) -> list[list[float]]:
             rows = [self._texts([BOS, *texts[index], EOS]) for index in indices]
             found = self._kept.score_batch(rows, max_batch_size=SCORED_TOKENS, batch_type="tokens", max_input_length=0)
@@ -81,7 +68,7 @@ class Ctranslate2LanguageModel:
         def score_long(indices: list[int]) -> list[list[float]]:
             return self._fallback().score([texts[index] for index in indices])
 
-        return in_two_ways([len(text) <= self._longest for text in texts], score, score_long)
+        return in_two_ways([len(text) <= self.longest for text in texts], score, score_long)
 
     def _write(self, generator: Any, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken) -> list[int]:
         # CTranslate2 bans repeated n-grams of the prompt only if the prompt counts as a part of the output.

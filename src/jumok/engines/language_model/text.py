@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds
-from jumok.engines.opening import choose_export, torch_engine
+from jumok.engines.opening import open_engine
 from jumok.engines.options import GenerationOptions
 from jumok.tokenizer import Tokenizer
 
@@ -25,11 +25,9 @@ class LanguageModelEngine(Protocol):
 
     def generate(self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ...) -> list[int]:
         """The continuation of the prompt. `on_token` gets every new token as it is chosen, except perhaps the last."""
-        ...
 
     def score(self, texts: TokenIds) -> list[list[float]]:
         """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
-        ...
 
 
 class TextLanguageModel:
@@ -43,17 +41,9 @@ class TextLanguageModel:
     @classmethod
     def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto") -> Self:
         """The language model of a bundle."""
-
-        def original() -> LanguageModelEngine:
-            found: LanguageModelEngine = torch_engine(bundle, "jumok.engines.language_model.torch:TorchLanguageModel")
-            return found
-
-        directory = choose_export(bundle, engine)
-        if directory is None:
-            return cls(original(), encoder, bundle.card, bundle.path)
-        from jumok.engines.language_model.ctranslate2 import open_export
-
-        return cls(open_export(bundle, directory, encoder, original), encoder, bundle.card, bundle.path)
+        package = "jumok.engines.language_model"
+        references = f"{package}.torch:TorchLanguageModel", f"{package}.ctranslate2:Ctranslate2LanguageModel"
+        return cls(open_engine(bundle, engine, *references, tokenizer=encoder), encoder, bundle.card, bundle.path)
 
     def generate(self, prompt: str = "", *, on_text: Callable[[str], None] | None = None, **options: Any) -> str:
         """The continuation of a prompt. Options are the fields of `GenerationOptions`.

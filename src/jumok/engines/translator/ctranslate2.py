@@ -14,7 +14,7 @@ from typing import Any
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, in_two_ways, sorted_batches
-from jumok.engines.conversion import POSITIONS, SHORTLIST, longest_text
+from jumok.engines.conversion import SHORTLIST, longest_text
 from jumok.engines.opening import read_certificate
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.engine import TranslatorEngine, longest_output
@@ -35,12 +35,9 @@ LEAST_TOKENS = 256  # in a batch: smaller batches hardly take less time
 SCORED_TOKENS = 4096  # padded tokens in a batch, when scoring given targets
 
 
-def open_export(
-    bundle: Bundle, directory: Path, tokenizer: Tokenizer, fallback: Callable[[], TranslatorEngine], *, fast: bool
-) -> Ctranslate2Translator:
-    """The engine of an exported bundle."""
-    longest, patience = longest_text(config_from_dict(bundle.config)), fast_patience(directory) if fast else None
-    return Ctranslate2Translator(directory, tokenizer, fallback, longest=longest, fast=patience)
+def open_export(directory: Path, *arguments: Any, fast: bool, **options: Any) -> Ctranslate2Translator:
+    """The engine of an export that is complete: its certificate says how `fast` it can be."""
+    return Ctranslate2Translator(directory, *arguments, fast=fast_patience(directory) if fast else None, **options)
 
 
 def fast_patience(directory: Path) -> float:
@@ -65,31 +62,25 @@ class Ctranslate2Translator:
     def __init__(
         self,
         directory: Path,
-        tokenizer: Tokenizer,
+        bundle: Bundle,
         fallback: Callable[[], TranslatorEngine],
         *,
-        longest: int = POSITIONS - 1,
+        tokenizer: Tokenizer,
         fast: float | None = None,
     ) -> None:
         import ctranslate2
 
         self._fast = fast
-        self._longest = longest
+        self.longest = longest_text(config_from_dict(bundle.config))
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self._ids = {token: number for number, token in enumerate(self._tokens)}
         self._fallback = cache(fallback)
         # One thread a batch, several batches at a time. Two threads inside an operation make a single sentence a third
         # faster on an idle machine, but four times slower beside one busy process, and int8 slower always.
-        workers = usable_cores()
+        self._workers = usable_cores()
         self._translator = ctranslate2.Translator(
-            str(directory), device="cpu", inter_threads=workers, intra_threads=1, max_queued_batches=-1
+            str(directory), device="cpu", inter_threads=self._workers, intra_threads=1, max_queued_batches=-1
         )
-        self._workers = workers
-
-    @property
-    def longest(self) -> int | None:
-        """The most tokens a source or an output can have, `</s>` not counted."""
-        return self._longest
 
     def generate(
         self,
@@ -99,7 +90,6 @@ class Ctranslate2Translator:
         prefixes: TokenIds | None = None,
         bias: Mapping[int, float] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The `n_best` outputs for each source, best first."""
         if options.sampling is not None or bias:
             return self._fallback().generate(sources, options, prefixes=prefixes, bias=bias)
         prefixes = [()] * len(sources) if prefixes is None else prefixes
@@ -117,8 +107,6 @@ class Ctranslate2Translator:
         return results
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
-        """The log-probabilities of every target's tokens; the last one is that of `</s>`."""
-
         def score(indices: list[int]) -> list[list[float]]:
             found = self._translator.score_batch(
                 self._texts([sources[index] for index in indices]),
@@ -132,15 +120,13 @@ class Ctranslate2Translator:
         def score_long(indices: list[int]) -> list[list[float]]:
             return self._fallback().score([sources[index] for index in indices], [targets[index] for index in indices])
 
-        fits = [max(len(source), len(target)) <= self._longest for source, target in zip(sources, targets, strict=True)]
+        fits = [max(len(source), len(target)) <= self.longest for source, target in zip(sources, targets, strict=True)]
         return in_two_ways(fits, score, score_long)
 
     def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
-        """For each pair a matrix [T, S] of attention weights."""
         return self._fallback().align(sources, targets)
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        """Sentence vectors [B, D] of length 1."""
         return self._fallback().vectors(texts)
 
     def _by_limit(self, sources: TokenIds, prefixes: TokenIds, options: SearchOptions) -> dict[int, list[int]]:

@@ -22,7 +22,6 @@ class TranslatorEngine(Protocol):
     @property
     def longest(self) -> int | None:
         """The most tokens a source or an output can have, `</s>` not counted; None: no limit."""
-        ...
 
     def generate(
         self,
@@ -33,19 +32,15 @@ class TranslatorEngine(Protocol):
         bias: Mapping[int, float] | None = None,
     ) -> list[list[Hypothesis]]:
         """The `n_best` outputs for each source, best first."""
-        ...
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
         """The log-probabilities of every target's tokens; the last one is that of `</s>`."""
-        ...
 
     def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
         """For each pair a matrix [T, S] of attention weights; rows sum to 1."""
-        ...
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         """Sentence vectors [B, D] of length 1 from the encoder; zeros for a text without any token."""
-        ...
 
 
 def longest_output(source: int, prefix: int, options: SearchOptions, longest: int | None) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, overload
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix
-from jumok.engines.opening import choose_export, torch_engine
+from jumok.engines.opening import open_engine
 from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
 from jumok.engines.translator.engine import TranslatorEngine
@@ -74,19 +74,11 @@ class TextTranslator:
         `fast` restricts the output layer to a shortlist and may end beam search earlier (CTranslate2 only): output may
         differ slightly and depend on other lines of the batch.
         """
-
-        def original() -> TranslatorEngine:
-            found: TranslatorEngine = torch_engine(bundle, "jumok.engines.translator.torch:TorchTranslator")
-            return found
-
         if fast and engine == "torch":
             raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
-        directory = choose_export(bundle, "ctranslate2" if fast else engine)
-        if directory is None:
-            return cls(original(), encoder, bundle.card)
-        from jumok.engines.translator.ctranslate2 import open_export
-
-        return cls(open_export(bundle, directory, encoder, original, fast=fast), encoder, bundle.card)
+        engine, package = "ctranslate2" if fast else engine, "jumok.engines.translator"
+        references = f"{package}.torch:TorchTranslator", f"{package}.ctranslate2:open_export"
+        return cls(open_engine(bundle, engine, *references, tokenizer=encoder, fast=fast), encoder, bundle.card)
 
     @overload
     def translate(self, text: str, **options: Any) -> str: ...
@@ -194,11 +186,7 @@ class TextTranslator:
         return bias
 
     def _result(
-        self,
-        split: Split,
-        translated: Sequence[_Translated],
-        weights: Sequence[FloatMatrix],
-        options: DecodingOptions,
+        self, split: Split, translated: Sequence[_Translated], weights: Sequence[FloatMatrix], options: DecodingOptions
     ) -> Result:
         if not translated:
             return Result("\n" * split.lead.count("\n"))

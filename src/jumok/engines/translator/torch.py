@@ -3,20 +3,16 @@
 Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<s>` or `</s>`, H heads, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
 from jumok.engines.options import SearchOptions
-from jumok.engines.torch_models import device_of, evaluating, load_model, log_probs_of, next_log_probs, padded, prefill
+from jumok.engines.torch_models import TorchEngine, evaluating, forced_log_probs, next_log_probs, padded, prefill
 from jumok.engines.torch_vectors import sentence_vectors
 from jumok.engines.translator.engine import longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
@@ -25,7 +21,7 @@ from jumok.model.attention import attention_weights
 from jumok.model.cache import DecoderCache
 from jumok.model.translator import Translator
 from jumok.search.beam import beam_search
-from jumok.search.constraints import Constraints
+from jumok.search.constraints import Rules
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.sampling import sample
 from jumok.seeds import derive_seed
@@ -34,20 +30,13 @@ from jumok.tokenizer import BOS, EOS
 FORCED_TOKENS = 4096  # padded tokens of either side at a time, when targets are given
 
 
-class TorchTranslator:
-    """A `TranslatorEngine` around a `Translator`: no copy is made, and its training mode is restored."""
+class TorchTranslator(TorchEngine[Translator]):
+    """A `TranslatorEngine` around a `Translator`."""
 
-    def __init__(self, model: Translator) -> None:
-        self.model = model
-
-    @classmethod
-    def from_bundle(cls, bundle: Bundle) -> TorchTranslator:
-        """An engine with a model of its own, built from a model directory."""
-        return cls(load_model(bundle, Translator))
+    kind = Translator
 
     @property
     def longest(self) -> int | None:
-        """The most tokens a source or an output can have, `</s>` not counted; None: no limit."""
         config = self.model.config
         return config.max_length - 1 if config.positions == "learned" else None
 
@@ -59,9 +48,7 @@ class TorchTranslator:
         prefixes: TokenIds | None = None,
         bias: Mapping[int, float] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The `n_best` outputs for each source, best first."""
         prefixes = [()] * len(sources) if prefixes is None else prefixes
-        constraints = Constraints(bias=bias or {}, no_repeat_ngram=options.no_repeat_ngram)
         limits = [
             longest_output(len(source), len(prefix), options, self.longest)
             for source, prefix in zip(sources, prefixes, strict=True)
@@ -69,24 +56,23 @@ class TorchTranslator:
         results: list[list[Hypothesis]] = [[] for _ in sources]
         with evaluating(self.model, max([0, *map(len, sources), *limits])):
             for batch in sorted_batches([len(source) + 1 for source in sources], options.batch_tokens, options.rows):
-                found = self._search(
-                    [sources[i] for i in batch],
+                rules = Rules(
                     [limits[i] for i in batch],
-                    [prefixes[i] for i in batch],
-                    options,
-                    constraints,
+                    prefixes=[prefixes[i] for i in batch],
+                    bias=bias,
+                    no_repeat_ngram=options.no_repeat_ngram,
+                    device=self.device,
                 )
+                found = self._search([sources[i] for i in batch], rules, options)
                 for index, hypotheses in zip(batch, found, strict=True):
                     results[index] = hypotheses
         return results
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
-        """The log-probabilities of every target's tokens; the last one is that of `</s>`."""
         results: list[list[float]] = [[] for _ in sources]
         with self._forced(sources, targets) as batches:
             for batch, source, target in batches:
-                states = self.model.states(source, target[:, :-1])
-                found = log_probs_of(self.model, states.flatten(0, 1), target[:, 1:].flatten()).view(len(batch), -1)
+                found = forced_log_probs(self.model, self.model.states(source, target[:, :-1]), target)
                 for index, row in zip(batch, found.tolist(), strict=True):
                     results[index] = row[: len(targets[index]) + 1]
         return results
@@ -122,33 +108,17 @@ class TorchTranslator:
         finally:
             hook.remove()
 
-    def _search(
-        self, sources: TokenIds, limits: list[int], prefixes: TokenIds, options: SearchOptions, constraints: Constraints
-    ) -> list[list[Hypothesis]]:
-        memory = self.model.encode(padded([[*source, EOS] for source in sources], self._device))
-        common: dict[str, Any] = {
-            "length_penalty": options.length_penalty,
-            "constraints": constraints,
-            "prefixes": prefixes,
-            "prefill": partial(prefill, self.model),
-            "device": self._device,
-        }
+    def _search(self, sources: TokenIds, rules: Rules, options: SearchOptions) -> list[list[Hypothesis]]:
+        memory = self.model.encode(padded([[*source, EOS] for source in sources], self.device))
         cache = self.model.decoder.remember(memory.states, memory.mask)
+        common: dict[str, Any] = {"length_penalty": options.length_penalty, "prefill": partial(prefill, self.model)}
         drawn = options.sampling
         if drawn is None:
-            return beam_search(self._step, cache, limits, beam=options.beam, n_best=options.n_best, **common)
-        return sample(
-            self._step,
-            cache,
-            limits,
-            # Seeded by the source itself, so that its position among the others has no influence.
-            seeds=[derive_seed(drawn.seed, "source", *source) for source in sources],
-            samples=options.n_best,
-            temperature=drawn.temperature,
-            top_k=drawn.top_k,
-            top_p=drawn.top_p,
-            **common,
-        )
+            return beam_search(self._step, cache, rules, beam=options.beam, n_best=options.n_best, **common)
+        # Seeded by the source itself, so that its position among the others has no influence.
+        seeds = [derive_seed(drawn.seed, "source", *source) for source in sources]
+        common |= {"temperature": drawn.temperature, "top_k": drawn.top_k, "top_p": drawn.top_p}
+        return sample(self._step, cache, rules, seeds=seeds, samples=options.n_best, **common)
 
     def _step(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         states, cache = self.model.decode(ids, cache)
@@ -164,12 +134,8 @@ class TorchTranslator:
             yield (
                 (
                     batch,
-                    padded([[*sources[i], EOS] for i in batch], self._device),
-                    padded([[BOS, *targets[i], EOS] for i in batch], self._device),
+                    padded([[*sources[i], EOS] for i in batch], self.device),
+                    padded([[BOS, *targets[i], EOS] for i in batch], self.device),
                 )
                 for batch in sorted_batches(lengths, FORCED_TOKENS)
             )
-
-    @property
-    def _device(self) -> torch.device:
-        return device_of(self.model)

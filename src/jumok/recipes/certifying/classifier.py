@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jumok.engines.certificate import ParityError, compare_scores, random_sources
+from jumok.engines.certificate import compare_scores, random_sources
 from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.recipes.certifying.probes import MOST_PROBES, Export
@@ -14,16 +14,12 @@ def certify(export: Export) -> dict[str, Any]:
     """Compare the class scores of probes and of random texts."""
     original = TorchClassifier.from_bundle(export.bundle)
     exported = Ctranslate2Classifier(export.directory, export.bundle, lambda: original)
-    texts = [
-        *export.encoder.encode([inputs[0] for inputs in export.probes[:MOST_PROBES]]),
-        *random_sources(export.encoder),
-    ]
-    texts = [text for text in texts if not exported.too_long(text)]
+    probes = export.encoder.encode([inputs[0] for inputs in export.probes[:MOST_PROBES]])
+    texts = [text for text in (*probes, *random_sources(export.encoder)) if not exported.too_long(text)]
     found = compare_scores(original.scores(texts), exported.scores(texts), texts)
     different = found.sources - found.equal
     if not export.is_exact and different > MOST_DIFFERENT * found.sources:
-        raise ParityError(
-            f"Rounded to {export.quantization} the model gives {different} of {found.sources} probes another class: "
-            f"more than {MOST_DIFFERENT:.0%}. Nothing was exported; export it as float32."
+        raise export.too_lossy(
+            f"gives {different} of {found.sources} probes another class: more than {MOST_DIFFERENT:.0%}"
         )
     return export.values(found)

@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 from jumok.engines.batching import TokenIds
-from jumok.engines.certificate import GreedyEngine, ParityError, compare, random_sources
-from jumok.engines.conversion import longest_text
-from jumok.engines.language_model.ctranslate2 import open_export
+from jumok.engines.certificate import GreedyEngine, compare, random_sources
+from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
 from jumok.engines.language_model.text import LanguageModelEngine
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
@@ -20,8 +19,8 @@ PROMPTS, CONTINUED = 16, 32  # probes that are continued, and by how many tokens
 def certify(export: Export) -> dict[str, Any]:
     """Compare the continuations of the beginnings of probes and of random texts."""
     original = TorchLanguageModel.from_bundle(export.bundle)
-    exported = open_export(export.bundle, export.directory, export.encoder, lambda: original)
-    longest = longest_text(original.model.config)
+    exported = Ctranslate2LanguageModel(export.directory, export.bundle, lambda: original, tokenizer=export.encoder)
+    longest = exported.longest
     passages = export.encoder.encode([inputs[0] for inputs in export.probes[:MOST_PROBES]])
     tokens = min(CONTINUED, longest // 2)
     begun = [passage[: 1 + len(passage) // 3] for passage in passages[:PROMPTS]]
@@ -31,7 +30,11 @@ def certify(export: Export) -> dict[str, Any]:
         values["bits_per_token"] = _bits_per_token(original, passages)
     if export.probes and not export.is_exact:
         values["bits_per_token_exported"] = _bits_per_token(exported, passages)
-        _require_bits(values["bits_per_token"], values["bits_per_token_exported"], export)
+        if values["bits_per_token_exported"] > values["bits_per_token"] + MOST_BITS_LOST:
+            raise export.too_lossy(
+                f"needs {values['bits_per_token_exported']:.3f} bits a token instead of "
+                f"{values['bits_per_token']:.3f} on the probes: more than {MOST_BITS_LOST} is lost"
+            )
     return values
 
 
@@ -49,11 +52,3 @@ def continuing(engine: LanguageModelEngine, tokens: int) -> GreedyEngine:
 def _bits_per_token(engine: LanguageModelEngine, passages: TokenIds) -> float:
     total = total_score(pair_scores(engine.score(passages)))
     return -total.log_prob / math.log(2) / total.tokens
-
-
-def _require_bits(wanted: float, found: float, export: Export) -> None:
-    if found > wanted + MOST_BITS_LOST:
-        raise ParityError(
-            f"Rounded to {export.quantization} the model needs {found:.3f} bits a token instead of {wanted:.3f} on the "
-            f"probes: more than {MOST_BITS_LOST} is lost. Nothing was exported; export it as float32."
-        )

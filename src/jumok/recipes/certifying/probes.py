@@ -1,13 +1,13 @@
 """What every task's `certify` is given."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle
 from jumok.data.store import TokenStore
-from jumok.engines.certificate import Certificate, require_parity
+from jumok.engines.certificate import Certificate, ParityError, require_parity
 
 MOST_PROBES = 500
 
@@ -34,4 +34,10 @@ class Export:
         """The certificate as plain values; raises ParityError if an exact export differs."""
         if self.is_exact:
             require_parity(found)
-        return found.to_json()
+        return asdict(found)
+
+    def too_lossy(self, problem: str) -> ParityError:
+        """The error for a model whose quantization changes its outputs too much."""
+        return ParityError(
+            f"Rounded to {self.quantization} the model {problem}. Nothing was exported; export it as float32."
+        )

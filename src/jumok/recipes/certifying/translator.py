@@ -2,18 +2,18 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from jumok.data.store import TokenStore
-from jumok.engines.certificate import GreedyEngine, ParityError, compare, random_sources
-from jumok.engines.conversion import SHORTLIST, longest_text
+from jumok.engines.certificate import GreedyEngine, compare, random_sources
+from jumok.engines.conversion import SHORTLIST
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator
 from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.shortlist import learn_lexicon
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.metrics.translation import corpus_scores
-from jumok.model.config import config_from_dict
 from jumok.recipes.certifying.probes import MOST_PROBES, Export, Probes
 from jumok.tokenizer import Tokenizer
 
@@ -32,15 +32,18 @@ def certify(export: Export) -> dict[str, Any]:
     tokenizer, probes = export.encoder, export.probes[:MOST_PROBES]
     original, exported = TorchTranslator.from_bundle(export.bundle), _exported(export)
     sources = [*tokenizer.encode([inputs[0] for inputs in probes]), *random_sources(tokenizer)]
-    longest = longest_text(original.model.config)
-    sources = [source for source in sources if len(source) <= longest]
+    sources = [source for source in sources if len(source) <= exported.longest]
     values = export.values(compare(translating(original), translating(exported), sources))
     if not probes:
         return values
     values["bleu"] = _bleu(original, tokenizer, probes)
     if not export.is_exact:
         values["bleu_exported"] = _bleu(exported, tokenizer, probes)
-        _require_bleu(values["bleu"], values["bleu_exported"], export)
+        if values["bleu_exported"] < values["bleu"] - MOST_BLEU_LOST:
+            raise export.too_lossy(
+                f"has BLEU {values['bleu_exported']:.2f} instead of {values['bleu']:.2f} on the probes: "
+                f"more than {MOST_BLEU_LOST} is lost"
+            )
     if export.train is not None and values["bleu"] >= LEAST_BLEU:
         values.update(_add_shortlist(export, export.train))
     return values
@@ -52,13 +55,8 @@ def translating(engine: TranslatorEngine) -> GreedyEngine:
 
 
 def _exported(export: Export, *, fast: float | None = None) -> Ctranslate2Translator:
-    return Ctranslate2Translator(
-        export.directory,
-        export.encoder,
-        lambda: TorchTranslator.from_bundle(export.bundle),
-        longest=longest_text(config_from_dict(export.bundle.config)),
-        fast=fast,
-    )
+    original = partial(TorchTranslator.from_bundle, export.bundle)
+    return Ctranslate2Translator(export.directory, export.bundle, original, tokenizer=export.encoder, fast=fast)
 
 
 def _add_shortlist(export: Export, train: TokenStore) -> dict[str, Any]:
@@ -85,11 +83,3 @@ def _bleu(engine: TranslatorEngine, tokenizer: Tokenizer, probes: Probes, beam: 
     sources, references = tokenizer.encode([pair[0] for pair in probes]), [pair[1] for pair in probes]
     outputs = tokenizer.decode([found[0].ids for found in engine.generate(sources, SearchOptions(beam=beam))])
     return corpus_scores(outputs, references).bleu
-
-
-def _require_bleu(wanted: float, found: float, export: Export) -> None:
-    if found < wanted - MOST_BLEU_LOST:
-        raise ParityError(
-            f"Rounded to {export.quantization} the model has BLEU {found:.2f} instead of {wanted:.2f} on the probes: "
-            f"more than {MOST_BLEU_LOST} is lost. Nothing was exported; export it as float32."
-        )
