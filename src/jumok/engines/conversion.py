@@ -6,10 +6,8 @@ An older export stays until the new one is complete. The weights come from the b
 the certificate needs PyTorch. Each task's own part is in `engines/<task>/conversion.py`.
 """
 
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +46,13 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
         directory = Path(temporary, DIRECTORY)
         _convert(config, bundle.weights(), open_encoder(bundle), directory, quantization)
         certificate = {"weights": bundle.weights_digest, "quantization": quantization, **certify(directory)}
-        files: dict[str, bytes | Callable[[], bytes]] = {
-            path.name: partial(path.read_bytes) for path in sorted(directory.iterdir())
-        }
-        files[CERTIFICATE] = format_json(certificate)
+        contents: dict[str, bytes | Callable[[], bytes]]
+        contents = {path.name: path.read_bytes for path in sorted(directory.iterdir())}
+        contents[CERTIFICATE] = format_json(certificate)
         size = sum(path.stat().st_size for path in directory.iterdir())
         if load_bundle(bundle.path).weights_digest != bundle.weights_digest:
             raise BundleError(f"{bundle.path}: was replaced during the export, perhaps by a training. Export it again.")
-        replace_directory(final, files, bytes_needed=size)
+        replace_directory(final, contents, bytes_needed=size)
     return final
 
 
@@ -70,15 +67,14 @@ def require_exportable(config: ModelConfig) -> None:
 
 
 def _convert(config: ModelConfig, weights: Weights, tokenizer: Any, target: Path, quantization: str) -> None:
-    reference = task_named(config.task).conversion
-    if reference is None:
-        raise ConfigError(f"A {task_named(config.task).title} cannot be exported to CTranslate2.")
-    spec = resolve(reference)(config, weights, tokenizer.pieces(range(tokenizer.size)))
+    task = task_named(config.task)
+    if task.conversion is None:
+        raise ConfigError(f"A {task.title} cannot be exported to CTranslate2.")
+    spec = resolve(task.conversion)(config, weights, tokenizer.pieces(range(tokenizer.size)))
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    target.mkdir()
     spec.save(str(target))
 
 
@@ -93,27 +89,37 @@ def layer_options(config: ModelConfig) -> dict[str, Any]:
 def fill_encoder(spec: Any, config: ModelConfig, weights: Weights) -> None:
     """Write the embedding and all encoder layers into a CTranslate2 specification."""
     spec.embeddings[0].weight = weights["embed.tokens.weight"]
-    _fill_stack(spec, config, weights, "encoder")
-    for number, layer in enumerate(spec.layer):
-        _encoder_layer(layer, weights, f"encoder.layers.{number}")
+    _fill_stack(spec, config, weights, "encoder", "attention", "add_norm_2")
 
 
 def fill_decoder(spec: Any, config: ModelConfig, weights: Weights, *, cross: bool) -> None:
     """Write the embedding and all decoder layers into a CTranslate2 specification; `cross`: with cross-attention."""
     embedding = weights["embed.tokens.weight"]
-    spec.embeddings.weight = embedding
-    spec.projection.weight = embedding
-    spec.projection.bias = _never_written(len(embedding))
-    _fill_stack(spec, config, weights, "decoder")
-    for number, layer in enumerate(spec.layer):
-        _decoder_layer(layer, weights, f"decoder.layers.{number}", cross=cross)
+    spec.embeddings.weight = spec.projection.weight = embedding
+    spec.projection.bias = np.zeros(len(embedding), np.float32)
+    spec.projection.bias[[PAD, UNK, BOS]] = NEVER
+    _fill_stack(spec, config, weights, "decoder", "self_attention", "add_norm_3")
+    for number, layer in enumerate(spec.layer if cross else ()):
+        name = f"decoder.layers.{number}"
+        for linear, part in zip(layer.attention.linear, ("query", "key_value", "output"), strict=True):
+            _linear(linear, weights, f"{name}.cross_attention.{part}")
+        _norm(layer.attention.layer_norm, weights, f"{name}.add_norm_2.norm")
 
 
-def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, name: str) -> None:
+def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, stack: str, attention: str, last_norm: str) -> None:
+    """Everything but cross-attention; `attention` is the name of self-attention in a layer of this stack."""
     spec.scale_embeddings = True
     spec.position_encodings.encodings = _positions(config, weights)
     if config.norm == "pre":
-        _norm(spec.layer_norm, weights, f"{name}.norm")
+        _norm(spec.layer_norm, weights, f"{stack}.norm")
+    for number, layer in enumerate(spec.layer):
+        name = f"{stack}.layers.{number}"
+        _linear(layer.self_attention.linear[0], weights, f"{name}.{attention}.query_key_value")
+        _linear(layer.self_attention.linear[1], weights, f"{name}.{attention}.output")
+        _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
+        _linear(layer.ffn.linear_0, weights, f"{name}.feed_forward.widen")
+        _linear(layer.ffn.linear_1, weights, f"{name}.feed_forward.narrow")
+        _norm(layer.ffn.layer_norm, weights, f"{name}.{last_norm}.norm")
 
 
 def longest_text(config: ModelConfig) -> int:
@@ -128,37 +134,6 @@ def _positions(config: ModelConfig, weights: Weights) -> npt.NDArray[np.float32]
     position = np.arange(POSITIONS, dtype=np.float64)[:, None]
     angle = position * 10000.0 ** (-np.arange(0, config.d_model, 2, dtype=np.float64) / config.d_model)
     return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(POSITIONS, -1).astype(np.float32)
-
-
-def _never_written(vocabulary: int) -> npt.NDArray[np.float32]:
-    bias = np.zeros(vocabulary, np.float32)
-    bias[[PAD, UNK, BOS]] = NEVER
-    return bias
-
-
-def _encoder_layer(layer: Any, weights: Weights, name: str) -> None:
-    _linear(layer.self_attention.linear[0], weights, f"{name}.attention.query_key_value")
-    _linear(layer.self_attention.linear[1], weights, f"{name}.attention.output")
-    _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
-    _feed_forward(layer.ffn, weights, name, f"{name}.add_norm_2.norm")
-
-
-def _decoder_layer(layer: Any, weights: Weights, name: str, *, cross: bool) -> None:
-    _linear(layer.self_attention.linear[0], weights, f"{name}.self_attention.query_key_value")
-    _linear(layer.self_attention.linear[1], weights, f"{name}.self_attention.output")
-    _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
-    if cross:
-        _linear(layer.attention.linear[0], weights, f"{name}.cross_attention.query")
-        _linear(layer.attention.linear[1], weights, f"{name}.cross_attention.key_value")
-        _linear(layer.attention.linear[2], weights, f"{name}.cross_attention.output")
-        _norm(layer.attention.layer_norm, weights, f"{name}.add_norm_2.norm")
-    _feed_forward(layer.ffn, weights, name, f"{name}.add_norm_3.norm")
-
-
-def _feed_forward(spec: Any, weights: Weights, name: str, norm: str) -> None:
-    _linear(spec.linear_0, weights, f"{name}.feed_forward.widen")
-    _linear(spec.linear_1, weights, f"{name}.feed_forward.narrow")
-    _norm(spec.layer_norm, weights, norm)
 
 
 def _linear(spec: Any, weights: Weights, name: str) -> None:

@@ -1,24 +1,27 @@
-"""What all PyTorch engines share: building a model from a bundle, evaluation mode, padding, log-probabilities.
+"""What all PyTorch engines share: a model from a bundle, evaluation mode, log-probabilities, sentence vectors.
 
-Shape letters: B rows, T tokens, N positions, D d_model, V vocabulary.
+Shape letters: B rows, S source tokens with `</s>`, T tokens, N positions, D d_model, V vocabulary.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from jumok.bundle import CONFIG, WEIGHTS, Bundle
-from jumok.engines.batching import TokenIds
+from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_batches, to_unit_length
 from jumok.errors import BundleError, ConfigError
+from jumok.model.cache import DecoderCache
+from jumok.model.classifier import pool
 from jumok.model.config import ModelConfig, config_from_dict
-from jumok.tokenizer import BOS, PAD, UNK
+from jumok.tokenizer import BOS, EOS, PAD, UNK
 
 NEVER_WRITTEN = [PAD, UNK, BOS]  # byte tokens spell every character that has no token of its own
 LOGIT_ROWS = 512  # positions whose V logits exist at the same time
+VECTOR_TOKENS = 8192  # padded tokens in a batch, for sentence vectors
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -39,12 +42,18 @@ def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
     return model.eval().requires_grad_(False)
 
 
-class TorchEngine(Generic[Model]):
+def padded(rows: TokenIds, device: torch.device | str = "cpu") -> Tensor:
+    """Rows of ids as one tensor [B, T], shorter rows padded."""
+    return torch.from_numpy(padded_array(rows)).to(device)
+
+
+class TorchEngine:
     """An engine around a model: no copy is made, and its training mode is restored."""
 
     kind: type[Any]  # of the model
+    model: Any
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model
 
     @classmethod
@@ -55,64 +64,69 @@ class TorchEngine(Generic[Model]):
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
-        return device_of(self.model)
+        device: torch.device = self.model.embed.tokens.weight.device
+        return device
 
+    @contextmanager
+    def evaluating(self, longest: int) -> Iterator[None]:
+        """Evaluation and inference mode for texts of `longest` tokens and `<s>` or `</s>`; restores training mode."""
+        model = self.model
+        with torch.no_grad():
+            # The table of positions grows here, if it must: tensors made in inference mode could not be trained with
+            # later.
+            model.embed.positions(torch.zeros(1, 1, model.config.d_model, device=self.device), longest)
+        training = [module for module in model.modules() if module.training]
+        model.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            for module in training:
+                module.training = True
 
-@contextmanager
-def evaluating(model: Any, longest: int) -> Iterator[None]:
-    """Evaluation and inference mode for texts of `longest` tokens and `<s>` or `</s>`; restores training mode."""
-    with torch.no_grad():
-        # The table of positions grows here, if it must: tensors made in inference mode could not be trained with later.
-        model.embed.positions(torch.zeros(1, 1, model.config.d_model, device=device_of(model)), longest)
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        for module in training:
-            module.training = True
+    def step(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
+        """`search.step.Step` for any model with a decoder."""
+        states, cache = self.model.decode(ids, cache)
+        return self.next_log_probs(states[:, -1]), cache
 
+    def prefill(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
+        """`search.step.Prefill` for any model with a decoder: feeds all ids [N, 1 + P] but the last in one pass."""
+        vocabulary = len(self.model.embed.tokens.weight)
+        if int(ids.max()) >= vocabulary:
+            raise ConfigError(f"A prefix names id {int(ids.max())}; the vocabulary ends at {vocabulary - 1}.")
+        states, cache = self.model.decode(ids[:, :-1], cache)
+        return self.forced_log_probs(states, ids), cache
 
-def padded(rows: TokenIds, device: torch.device | str = "cpu") -> Tensor:
-    """Rows of ids as one tensor [B, T], shorter rows padded."""
-    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-    return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
+    def forced_log_probs(self, states: Tensor, ids: Tensor) -> Tensor:
+        """The log-probability [B, T] of all ids [B, 1 + T] but the first, given the states [B, T, D] before each."""
+        states, wanted = states.flatten(0, 1), ids[:, 1:].flatten()
+        found = torch.empty(len(wanted), device=states.device)
+        for start in range(0, len(wanted), LOGIT_ROWS):
+            some = slice(start, start + LOGIT_ROWS)
+            found[some] = self.next_log_probs(states[some]).gather(1, wanted[some, None])[:, 0]
+        return found.view(len(ids), -1)
 
+    def next_log_probs(self, states: Tensor) -> Tensor:
+        """The log-probabilities [N, V] of the token after the states [N, D]; -inf for tokens that no text contains."""
+        logits = self.model.logits(states).float()
+        logits[:, NEVER_WRITTEN] = -torch.inf
+        return torch.log_softmax(logits, 1)
 
-def forced_log_probs(model: Any, states: Tensor, ids: Tensor) -> Tensor:
-    """The log-probability [B, T] of each of the ids [B, 1 + T] but the first, given the states [B, T, D] before it."""
-    states, wanted = states.flatten(0, 1), ids[:, 1:].flatten()
-    found = torch.empty(len(wanted), device=states.device)
-    for start in range(0, len(wanted), LOGIT_ROWS):
-        some = slice(start, start + LOGIT_ROWS)
-        found[some] = next_log_probs(model, states[some]).gather(1, wanted[some, None])[:, 0]
-    return found.view(len(ids), -1)
+    def mean_states(self, encode: Callable[[Tensor], Tensor], texts: TokenIds, longest: int) -> FloatMatrix:
+        """A vector [B, D] of length 1 for every text, the mean of its encoder states; zeros for one without any token.
 
-
-def prefill(model: Any, ids: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    """Feed all ids [N, 1 + P] but the last in one pass; returns log-probabilities [N, P] of ids[:, 1:], and a cache.
-
-    `search.step.Prefill` for any model with a decoder.
-    """
-    vocabulary = len(model.embed.tokens.weight)
-    if int(ids.max()) >= vocabulary:
-        raise ConfigError(f"A prefix names id {int(ids.max())}; the vocabulary ends at {vocabulary - 1}.")
-    states, cache = model.decode(ids[:, :-1], cache)
-    return forced_log_probs(model, states, ids), cache
-
-
-def next_log_probs(model: Any, states: Tensor) -> Tensor:
-    """The log-probabilities [N, V] of the token after the states [N, D]; -inf for tokens that no text contains."""
-    logits = model.logits(states).float()
-    logits[:, NEVER_WRITTEN] = -torch.inf
-    return torch.log_softmax(logits, 1)
-
-
-def device_of(model: Any) -> torch.device:
-    """The device of a model's weights."""
-    device: torch.device = model.embed.tokens.weight.device
-    return device
+        The encoder of a translator has to put everything that the translation needs into these states, so sentences of
+        similar meaning are near each other. `encode` gives the states [B, S, D] of ids [B, S]. Texts of more than
+        `longest` tokens are encoded in parts. To be called inside `evaluating`.
+        """
+        parts = [(text, ids[i : i + longest]) for text, ids in enumerate(texts) for i in range(0, len(ids), longest)]
+        result = np.zeros((len(texts), self.model.config.d_model), np.float32)
+        for batch in sorted_batches([len(part) + 1 for _, part in parts], VECTOR_TOKENS):
+            rows = padded([[*parts[i][1], EOS] for i in batch], self.device)
+            means = pool(encode(rows), (rows != PAD) & (rows != EOS), "mean").cpu().numpy()
+            for i, mean in zip(batch, means, strict=True):
+                result[parts[i][0]] += mean * len(parts[i][1])
+        return to_unit_length(result)
 
 
 def _check_weights(found: Mapping[str, tuple[int, ...]], model: nn.Module, bundle: Bundle) -> None:

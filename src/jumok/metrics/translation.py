@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jumok.data.checking.symptoms import majority_script
 from jumok.errors import ConfigError, InputError, MissingExtraError, did_you_mean
@@ -46,12 +45,16 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
     `tokenize` is a tokenisation of sacreBLEU; None chooses by the script of the references, see `choose_tokenization`.
     """
     _require_pairs(hypotheses, references)
-    metrics = _sacrebleu()
-    tokenize = choose_tokenization(references) if tokenize is None else tokenize
-    if tokenize not in metrics.BLEU.TOKENIZERS:
-        raise ConfigError(f'Unknown tokenisation "{tokenize}".{did_you_mean(tokenize, metrics.BLEU.TOKENIZERS)}')
     try:
-        bleu, chrf = metrics.BLEU(tokenize=tokenize, force=True), metrics.CHRF()
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("sacrebleu", "train", "Measuring BLEU and chrF") from error
+    tokenize = choose_tokenization(references) if tokenize is None else tokenize
+    if tokenize not in BLEU.TOKENIZERS:
+        raise ConfigError(f'Unknown tokenisation "{tokenize}".{did_you_mean(tokenize, BLEU.TOKENIZERS)}')
+    try:
+        bleu, chrf = BLEU(tokenize=tokenize, force=True), CHRF()
     except (RuntimeError, ImportError, OSError) as error:  # it needs another package, or a file from the Internet
         raise ConfigError(f'The tokenisation "{tokenize}" cannot be used: {" ".join(str(error).split())}') from error
     return CorpusScores(
@@ -99,11 +102,3 @@ def _require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None
         )
     if not references:
         raise InputError("There is nothing to evaluate: the files are empty.")
-
-
-def _sacrebleu() -> Any:
-    try:
-        import sacrebleu.metrics as metrics
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("sacrebleu", "train", "Measuring BLEU and chrF") from error
-    return metrics

@@ -71,7 +71,12 @@ class Decoder(nn.Module):
         self, x: Float[Tensor, "N T D"], cache: DecoderCache, look_ahead: Bool[Tensor, "..."] | None = None
     ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
         """The states of the T new positions, and the cache extended by them."""
-        self._check(cache)
+        memories = len(self.layers) if self.cross else 0
+        if (len(cache.past), len(cache.memory)) != (len(self.layers), memories):
+            raise ShapeError(
+                f"A cache of {len(cache.past)} layers and {len(cache.memory)} memories does not fit a decoder of "
+                f"{len(self.layers)} and {memories}. Make it with this decoder's own `remember`."
+            )
         past = []
         for depth, layer in enumerate(self.layers):
             memory = cache.memory[depth] if cache.memory else None
@@ -80,11 +85,3 @@ class Decoder(nn.Module):
             )
             past.append(present)
         return self.norm(x), DecoderCache(tuple(past), cache.memory, cache.memory_mask)
-
-    def _check(self, cache: DecoderCache) -> None:
-        memories = len(self.layers) if self.cross else 0
-        if (len(cache.past), len(cache.memory)) != (len(self.layers), memories):
-            raise ShapeError(
-                f"A cache of {len(cache.past)} layers and {len(cache.memory)} memories does not fit a decoder of "
-                f"{len(self.layers)} and {memories}. Make it with this decoder's own `remember`."
-            )

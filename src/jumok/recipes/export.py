@@ -13,7 +13,7 @@ from jumok.engines.conversion import export
 from jumok.engines.loading import open_encoder, task_of
 from jumok.engines.opening import exported_model
 from jumok.errors import BundleError, ConfigError, InputError
-from jumok.recipes.certifying.probes import Export, Probes
+from jumok.recipes.certifying.certificate import Export, Probes
 from jumok.tasks import resolve
 from jumok.training.records import MODEL, STORE, read_run
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import CorpusEpochs
 from jumok.data.examples import Example, ExampleKind, InputEncoder
-from jumok.engines.certificate import ParityError
 from jumok.errors import ConfigError
 from jumok.model.config import ModelConfig, preset
+from jumok.recipes.certifying.certificate import ParityError
 from jumok.recipes.export import export_ctranslate2, is_exported
 from jumok.tasks import resolve, task_named
 from jumok.training.auto import Choice

@@ -4,7 +4,7 @@
     decoding.py       the loop all searches share, and the proof that finishing early is safe
     beam.py           beam search; with a beam of 1, greedy search
     sampling.py       random outputs: temperature, top-k, top-p
-    constraints.py    banned tokens, bias, no repeated n-grams, forced prefixes, length limits
+    constraints.py    bias, no repeated n-grams, forced prefixes, length limits
     ranking.py        the best of many candidates, in a deterministic order
     hypothesis.py     the result type
     loops.py          detecting outputs that repeat themselves, and searching again

@@ -179,17 +179,13 @@ def _proceed(state: State[CacheT], candidates: Candidates, rules: Rules, scoring
     if len(stay) < len(sentences):
         rows, tokens, totals, log_probs = rows[stay], tokens[stay], totals[stay], log_probs[stay]
         sentences, worst, kept = sentences[stay], worst[stay], stay
+    # Unchanged if all rows continue in the same order (mostly in greedy search), or none does.
+    unchanged = not len(stay) or rows.flatten().equal(torch.arange(state.totals.numel(), device=rows.device))
     return State(
-        _reorder(state, rows.flatten(), kept),
+        state.cache if unchanged else state.cache.reorder(rows.flatten(), kept),
         sentences,
         torch.cat((state.ids.flatten(0, 1)[rows], tokens[:, :, None]), 2),
         torch.cat((state.log_probs.flatten(0, 1)[rows], log_probs[:, :, None]), 2),
         totals,
         worst,
     )
-
-
-def _reorder(state: State[CacheT], rows: Tensor, sentences: Tensor | None) -> CacheT:
-    """The cache of the rows that continue; unchanged if all do in the same order (mostly in greedy search), or none."""
-    unchanged = torch.arange(state.totals.numel(), device=rows.device)
-    return state.cache if not len(rows) or rows.equal(unchanged) else state.cache.reorder(rows, sentences)

@@ -9,7 +9,6 @@ import torch
 from torchless import run_without_torch
 
 from jumok.bundle import load_bundle, save_bundle
-from jumok.engines.certificate import ParityError, compare_scores, require_parity
 from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.engines.conversion import DIRECTORY
@@ -17,6 +16,7 @@ from jumok.engines.loading import load, load_sentence_encoder
 from jumok.errors import BundleError
 from jumok.model.classifier import Classifier
 from jumok.model.config import config_from_dict
+from jumok.recipes.certifying.certificate import ParityError, compare_scores, require_parity
 from jumok.recipes.export import export_ctranslate2
 from jumok.recipes.ngram_fit import spelling_of
 from jumok.tokenizer import Tokenizer

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from torchless import run_without_torch
 
 from jumok.bundle import load_bundle, save_bundle
-from jumok.engines.certificate import ParityError, compare
 from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.loading import load
@@ -22,6 +21,7 @@ from jumok.engines.options import GenerationOptions
 from jumok.errors import BundleError
 from jumok.model.config import config_from_dict
 from jumok.model.language_model import LanguageModel
+from jumok.recipes.certifying.certificate import ParityError, compare
 from jumok.recipes.certifying.language_model import continuing
 from jumok.recipes.export import export_ctranslate2
 from jumok.tokenizer import Tokenizer

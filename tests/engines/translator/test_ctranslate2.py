@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from jumok.bundle import load_bundle, save_bundle, successor
 from jumok.data.corpus import prepare_corpus
 from jumok.data.kinds import PAIRS
-from jumok.engines.certificate import Certificate, ParityError, compare, random_sources, require_parity
 from jumok.engines.conversion import SHORTLIST, export
 from jumok.engines.loading import load
 from jumok.engines.opening import CERTIFICATE, DIRECTORY, exported_model
@@ -25,6 +24,7 @@ from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import BundleError, ConfigError
 from jumok.model.config import config_from_dict
 from jumok.model.translator import Translator
+from jumok.recipes.certifying.certificate import Certificate, ParityError, compare, random_sources, require_parity
 from jumok.recipes.certifying.translator import MOST_BLEU_LOST_BY_SHORTLIST, translating
 from jumok.recipes.export import export_ctranslate2
 from jumok.tokenizer import Tokenizer

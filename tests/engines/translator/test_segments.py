@@ -37,7 +37,7 @@ any_text = st.text(
 @given(any_text, st.integers(1, 40))
 def test_nothing_is_lost(text: str, limit: int) -> None:
     split = split_text(text, limit, count_characters)
-    assert split.text == text
+    assert split.lead + "".join(segment.text + segment.separator for segment in split.segments) == text
     for segment in split.segments:
         assert segment.text
         assert segment.text == segment.text.strip()

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
-from jumok.engines.torch_models import TorchEngine, evaluating, padded
-from jumok.engines.torch_vectors import sentence_vectors
+from jumok.engines.torch_models import TorchEngine, padded
 from jumok.metrics.classification import ClassScores
 from jumok.model.classifier import Classifier
 from jumok.model.ngrams import NgramScores
@@ -21,10 +20,11 @@ from jumok.tokenizer import EOS
 BATCH_TOKENS = 16_384  # padded tokens in a batch
 
 
-class TorchClassifier(TorchEngine[Classifier]):
+class TorchClassifier(TorchEngine):
     """A `ClassifierEngine` around a model."""
 
     kind = Classifier
+    model: Classifier
 
     @property
     def classes(self) -> int:
@@ -35,14 +35,15 @@ class TorchClassifier(TorchEngine[Classifier]):
         score = part or self.model
         result = np.zeros((len(texts), self.classes), np.float32)
         lengths = [len(text) + 1 for text in texts]
-        with evaluating(self.model, self.model.attended(max(lengths, default=1)) - 1):
+        with self.evaluating(self.model.attended(max(lengths, default=1)) - 1):
             for batch in sorted_batches(lengths, BATCH_TOKENS):
                 result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
         return result
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        with evaluating(self.model, self.model.attended(max(map(len, texts), default=0) + 1) - 1):
-            return sentence_vectors(self.model, self.model.encode, texts)
+        longest = max(map(len, texts), default=0)
+        with self.evaluating(self.model.attended(longest + 1) - 1):
+            return self.mean_states(self.model.encode, texts, max(1, longest))
 
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
         """How much each token adds to the score of a class (None: the most probable), less that of the others.
@@ -56,7 +57,7 @@ class TorchClassifier(TorchEngine[Classifier]):
             seen.append(vectors.detach().requires_grad_())
             return seen[0]
 
-        with evaluating(self.model, self.model.attended(row.shape[1]) - 1):
+        with self.evaluating(self.model.attended(row.shape[1]) - 1):
             pass  # grows the table of positions outside inference mode
         hook = self.model.embed.register_forward_hook(record)
         try:

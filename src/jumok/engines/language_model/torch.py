@@ -4,14 +4,13 @@ Shape letters: B texts, T tokens with `<s>` or `</s>`.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 from torch import Tensor
 
 from jumok.engines.batching import TokenIds, sorted_batches
 from jumok.engines.language_model.text import OnToken, ignore_token
 from jumok.engines.options import GenerationOptions
-from jumok.engines.torch_models import TorchEngine, evaluating, forced_log_probs, next_log_probs, padded, prefill
+from jumok.engines.torch_models import TorchEngine, padded
 from jumok.model.cache import DecoderCache
 from jumok.model.language_model import LanguageModel
 from jumok.search.constraints import Rules
@@ -21,10 +20,11 @@ from jumok.tokenizer import BOS, EOS
 FORCED_TOKENS = 4096  # padded tokens in a batch, when scoring given texts
 
 
-class TorchLanguageModel(TorchEngine[LanguageModel]):
+class TorchLanguageModel(TorchEngine):
     """A `LanguageModelEngine` around a model."""
 
     kind = LanguageModel
+    model: LanguageModel
 
     def generate(
         self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
@@ -37,11 +37,10 @@ class TorchLanguageModel(TorchEngine[LanguageModel]):
             if begun:  # the first step is fed the last token of the prompt, or <s>
                 on_token(int(ids))
             begun = True
-            states, cache = self.model.decode(ids, cache)
-            return next_log_probs(self.model, states[:, -1]), cache
+            return self.step(ids, cache)
 
         limit = len(prompt) + options.max_tokens
-        with evaluating(self.model, limit):
+        with self.evaluating(limit):
             [[best]] = sample(
                 step,
                 self.model.decoder.remember(),
@@ -50,17 +49,17 @@ class TorchLanguageModel(TorchEngine[LanguageModel]):
                 temperature=options.temperature,
                 top_k=options.top_k,
                 top_p=options.top_p,
-                prefill=partial(prefill, self.model),
+                prefill=self.prefill,
             )
         return best.ids[len(prompt) :]
 
     def score(self, texts: TokenIds) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in texts]
         lengths = [len(text) + 1 for text in texts]
-        with evaluating(self.model, max(map(len, texts), default=0)):
+        with self.evaluating(max(map(len, texts), default=0)):
             for batch in sorted_batches(lengths, FORCED_TOKENS):
                 rows = padded([[BOS, *texts[i], EOS] for i in batch], self.device)
-                found = forced_log_probs(self.model, self.model.states(rows[:, :-1]), rows)
+                found = self.forced_log_probs(self.model.states(rows[:, :-1]), rows)
                 for index, row in zip(batch, found.tolist(), strict=True):
                     results[index] = row[: lengths[index]]
         return results

@@ -63,11 +63,6 @@ class Split:
     lead: str
     segments: tuple[Segment, ...]
 
-    @property
-    def text(self) -> str:
-        """The text again, exactly."""
-        return self.lead + "".join(segment.text + segment.separator for segment in self.segments)
-
     def join(self, outputs: Sequence[str]) -> str:
         """The outputs for the segments, one each, with the white space of the text around and between them."""
         *inner, last = zip(self.segments, outputs, strict=True)

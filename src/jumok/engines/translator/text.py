@@ -126,13 +126,10 @@ class TextTranslator:
         limit = limit if self.engine.longest is None else min(limit, self.engine.longest)
         count([text.strip() for text in texts])  # most need no splitting: one call encodes them on all cores
         # A prefix may be several sentences long, so the text it belongs to is not split into sentences.
-        usual = self._usual_tokens() if options.segment_tokens is None and not options.prefix else None
+        # Else lines longer than was common in the training data are.
+        usual = self.card.get("usual_tokens") if options.segment_tokens is None and not options.prefix else None
+        usual = usual if isinstance(usual, int) else None
         return [split_text(text, limit, count, usual=usual) for text in texts], encoded
-
-    def _usual_tokens(self) -> int | None:
-        """The length up to which lines of the training data were common: longer lines are split into sentences."""
-        usual = self.card.get("usual_tokens")
-        return usual if isinstance(usual, int) else None
 
     def _prefixes(self, splits: Sequence[Split], options: DecodingOptions) -> list[list[int]] | None:
         """The forced prefix of every segment: that of the options for the first segment of a text, else none."""

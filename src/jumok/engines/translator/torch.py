@@ -5,20 +5,17 @@ Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
 from jumok.engines.options import SearchOptions
-from jumok.engines.torch_models import TorchEngine, evaluating, forced_log_probs, next_log_probs, padded, prefill
-from jumok.engines.torch_vectors import sentence_vectors
+from jumok.engines.torch_models import TorchEngine, padded
 from jumok.engines.translator.engine import longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.errors import InputError
 from jumok.model.attention import attention_weights
-from jumok.model.cache import DecoderCache
 from jumok.model.translator import Translator
 from jumok.search.beam import beam_search
 from jumok.search.constraints import Rules
@@ -30,10 +27,11 @@ from jumok.tokenizer import BOS, EOS
 FORCED_TOKENS = 4096  # padded tokens of either side at a time, when targets are given
 
 
-class TorchTranslator(TorchEngine[Translator]):
+class TorchTranslator(TorchEngine):
     """A `TranslatorEngine` around a `Translator`."""
 
     kind = Translator
+    model: Translator
 
     @property
     def longest(self) -> int | None:
@@ -54,7 +52,7 @@ class TorchTranslator(TorchEngine[Translator]):
             for source, prefix in zip(sources, prefixes, strict=True)
         ]
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        with evaluating(self.model, max([0, *map(len, sources), *limits])):
+        with self.evaluating(max([0, *map(len, sources), *limits])):
             for batch in sorted_batches([len(source) + 1 for source in sources], options.batch_tokens, options.rows):
                 rules = Rules(
                     [limits[i] for i in batch],
@@ -72,7 +70,7 @@ class TorchTranslator(TorchEngine[Translator]):
         results: list[list[float]] = [[] for _ in sources]
         with self._forced(sources, targets) as batches:
             for batch, source, target in batches:
-                found = forced_log_probs(self.model, self.model.states(source, target[:, :-1]), target)
+                found = self.forced_log_probs(self.model.states(source, target[:, :-1]), target)
                 for index, row in zip(batch, found.tolist(), strict=True):
                     results[index] = row[: len(targets[index]) + 1]
         return results
@@ -93,8 +91,8 @@ class TorchTranslator(TorchEngine[Translator]):
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         """Sentence vectors [B, D] of length 1; a long text is encoded in parts, as it is translated."""
-        with evaluating(self.model, min(max(map(len, texts), default=0), SEGMENT_TOKENS)):
-            return sentence_vectors(self.model, lambda rows: self.model.encode(rows).states, texts, SEGMENT_TOKENS)
+        with self.evaluating(min(max(map(len, texts), default=0), SEGMENT_TOKENS)):
+            return self.mean_states(lambda rows: self.model.encode(rows).states, texts, SEGMENT_TOKENS)
 
     @contextmanager
     def _recorded_attention(self) -> Iterator[list[tuple[Tensor, Tensor, Tensor | None]]]:
@@ -111,18 +109,14 @@ class TorchTranslator(TorchEngine[Translator]):
     def _search(self, sources: TokenIds, rules: Rules, options: SearchOptions) -> list[list[Hypothesis]]:
         memory = self.model.encode(padded([[*source, EOS] for source in sources], self.device))
         cache = self.model.decoder.remember(memory.states, memory.mask)
-        common: dict[str, Any] = {"length_penalty": options.length_penalty, "prefill": partial(prefill, self.model)}
+        common: dict[str, Any] = {"length_penalty": options.length_penalty, "prefill": self.prefill}
         drawn = options.sampling
         if drawn is None:
-            return beam_search(self._step, cache, rules, beam=options.beam, n_best=options.n_best, **common)
+            return beam_search(self.step, cache, rules, beam=options.beam, n_best=options.n_best, **common)
         # Seeded by the source itself, so that its position among the others has no influence.
         seeds = [derive_seed(drawn.seed, "source", *source) for source in sources]
         common |= {"temperature": drawn.temperature, "top_k": drawn.top_k, "top_p": drawn.top_p}
-        return sample(self._step, cache, rules, seeds=seeds, samples=options.n_best, **common)
-
-    def _step(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        states, cache = self.model.decode(ids, cache)
-        return next_log_probs(self.model, states[:, -1]), cache
+        return sample(self.step, cache, rules, seeds=seeds, samples=options.n_best, **common)
 
     @contextmanager
     def _forced(self, sources: TokenIds, targets: TokenIds) -> Iterator[Iterator[tuple[list[int], Tensor, Tensor]]]:
@@ -130,7 +124,7 @@ class TorchTranslator(TorchEngine[Translator]):
         if len(sources) != len(targets):
             raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; they must be pairs.")
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-        with evaluating(self.model, max(map(len, [*sources, *targets]), default=0)):
+        with self.evaluating(max(map(len, [*sources, *targets]), default=0)):
             yield (
                 (
                     batch,

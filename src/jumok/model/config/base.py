@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
-from jumok.errors import ConfigError, did_you_mean, require_choice
+from jumok.errors import ConfigError, did_you_mean, require_at_least, require_choice
 from jumok.tasks import resolve, task_named
 
 ACTIVATIONS = ("relu", "gelu")
@@ -78,8 +78,7 @@ class ModelConfig:
             elif field.type == "int" or (field.type == "int | None" and value is not None):
                 low = 0 if field.name in self.may_be_zero else 1
                 high = MOST_LAYERS if field.name.endswith("_layers") else MOST
-                if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                    raise ConfigError(f"{field.name}={value!r} must be a whole number, at least {low}.")
+                require_at_least(low, **{field.name: value})
                 if value > high:
                     raise ConfigError(f"{field.name} is too large, at most {high:,} make sense.")
             elif field.type == "bool" and not isinstance(value, bool):

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from jumok.engines.certificate import compare_scores, random_sources
 from jumok.engines.classifier.ctranslate2 import Ctranslate2Classifier
 from jumok.engines.classifier.torch import TorchClassifier
-from jumok.recipes.certifying.probes import MOST_PROBES, Export
+from jumok.recipes.certifying.certificate import MOST_PROBES, Export, compare_scores, random_sources
 
 MOST_DIFFERENT = 0.01  # share of texts whose class quantization may change
 

@@ -4,13 +4,12 @@ import math
 from typing import Any
 
 from jumok.engines.batching import TokenIds
-from jumok.engines.certificate import GreedyEngine, compare, random_sources
 from jumok.engines.language_model.ctranslate2 import Ctranslate2LanguageModel
 from jumok.engines.language_model.text import LanguageModelEngine
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
 from jumok.metrics.translation import pair_scores, total_score
-from jumok.recipes.certifying.probes import MOST_PROBES, Export
+from jumok.recipes.certifying.certificate import MOST_PROBES, Export, GreedyEngine, compare, random_sources
 
 MOST_BITS_LOST = 0.02  # a token, by quantization
 PROMPTS, CONTINUED = 16, 32  # probes that are continued, and by how many tokens

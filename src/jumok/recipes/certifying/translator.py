@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from jumok.data.store import TokenStore
-from jumok.engines.certificate import GreedyEngine, compare, random_sources
 from jumok.engines.conversion import SHORTLIST
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator
@@ -14,7 +13,7 @@ from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.shortlist import learn_lexicon
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.metrics.translation import corpus_scores
-from jumok.recipes.certifying.probes import MOST_PROBES, Export, Probes
+from jumok.recipes.certifying.certificate import MOST_PROBES, Export, GreedyEngine, Probes, compare, random_sources
 from jumok.tokenizer import Tokenizer
 
 GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # outputs for random sources may not end

@@ -1,21 +1,27 @@
-"""The comparison of an exported model with PyTorch on probes. What is compared in each task: `recipes/certifying/`."""
+"""The comparison of an exported model with PyTorch on probes: what the tasks' `certify` share."""
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jumok.bundle import Bundle
+from jumok.data.store import TokenStore
 from jumok.engines.batching import TokenIds
 from jumok.errors import JumokError
 from jumok.metrics.classification import ClassScores
 from jumok.tokenizer import FIRST_PIECE, Tokenizer
 
+MOST_PROBES = 500
 TIE = 1e-3  # rounding may swap two tokens or classes whose scores differ by less
 MOST_SCORE_DIFFERENCE = 1e-3  # in float32
 RANDOM_SOURCES = 8  # short and long ones: no corpus has everything that may come
 LONGEST_RANDOM_SOURCE = 80
+
+Probes = Sequence[tuple[str, ...]]  # the inputs of each example: source and reference, or the one text
 
 
 class ParityError(JumokError):
@@ -31,6 +37,35 @@ class Certificate:
     ties: int  # outputs that differ only because two tokens or classes were equally probable
     largest_score_difference: float  # of a token's log-probability, or of a class score
     example: dict[str, Any] | None  # of an output that differs
+
+
+@dataclass(frozen=True)
+class Export:
+    """A converted model that is to be compared with the bundle it was made from."""
+
+    bundle: Bundle
+    directory: Path  # holds the CTranslate2 model
+    quantization: str
+    encoder: Any
+    probes: Probes
+    train: TokenStore | None = None  # the training examples, if they are still there
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether outputs must be equal but for rounding."""
+        return self.quantization == "float32"
+
+    def values(self, found: Certificate) -> dict[str, Any]:
+        """The certificate as plain values; raises ParityError if an exact export differs."""
+        if self.is_exact:
+            require_parity(found)
+        return asdict(found)
+
+    def too_lossy(self, problem: str) -> ParityError:
+        """The error for a model whose quantization changes its outputs too much."""
+        return ParityError(
+            f"Rounded to {self.quantization} the model {problem}. Nothing was exported; export it as float32."
+        )
 
 
 @dataclass(frozen=True)
