@@ -33,27 +33,22 @@ def read_certificate(directory: Path) -> dict[str, Any]:
     return parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
 
 
-def choose_export(bundle: Bundle, engine: str) -> Path | None:
-    """The export that `engine` means: None for PyTorch, or for "auto" without an export."""
-    if engine == "torch":
-        return None
-    directory = exported_model(bundle)
-    if directory is None and engine == "ctranslate2":
+def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, **options: Any) -> Any:
+    """The engine of a bundle that `engine` means, by references "module:name" to both engines of its task.
+
+    "auto" is CTranslate2 where there is an export. `options` are those of the CTranslate2 engine, which is also given
+    how to make the other.
+    """
+    original = partial(_torch_engine, bundle, in_torch)
+    directory = None if engine == "torch" else exported_model(bundle)
+    if directory is not None:
+        return resolve(in_ctranslate2)(directory, bundle, original, **options)
+    if engine == "ctranslate2":
         raise BundleError(
             f"{bundle.path}: is not exported to CTranslate2, or was trained further since. "
             "Export it first with `jumok export`."
         )
-    return directory
-
-
-def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, **options: Any) -> Any:
-    """The engine of a bundle that `engine` means, by references "module:name" to both engines of its task.
-
-    `options` are those of the CTranslate2 engine, which is also given how to make the other.
-    """
-    original = partial(_torch_engine, bundle, in_torch)
-    directory = choose_export(bundle, engine)
-    return original() if directory is None else resolve(in_ctranslate2)(directory, bundle, original, **options)
+    return original()
 
 
 def _torch_engine(bundle: Bundle, reference: str) -> Any:

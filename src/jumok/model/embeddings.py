@@ -27,17 +27,16 @@ class TokenEmbedding(nn.Module):
         try:
             rows = nn.functional.embedding(ids, self.weight)
         except IndexError:  # cheaper than looking at every id beforehand
-            raise self._out_of_range(ids) from None
+            size = len(self.weight)
+            wrong = int(ids[(ids < 0) | (ids >= size)][0])
+            raise ShapeError(
+                f"Token id {wrong} is outside the vocabulary of {size}: ids go from 0 to {size - 1}."
+            ) from None
         return rows * self.scale
 
     def logits(self, states: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
         """The final Linear: how well each token of the vocabulary fits each state."""
         return nn.functional.linear(states, self.weight)
-
-    def _out_of_range(self, ids: Tensor) -> ShapeError:
-        size = len(self.weight)
-        wrong = int(ids[(ids < 0) | (ids >= size)][0])
-        return ShapeError(f"Token id {wrong} is outside the vocabulary of {size}: ids go from 0 to {size - 1}.")
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.weight.shape[0]}, d_model={self.weight.shape[1]}"

@@ -95,7 +95,9 @@ class Ctranslate2Translator:
         prefixes = [()] * len(sources) if prefixes is None else prefixes
         results: list[list[Hypothesis]] = [[] for _ in sources]
         waiting = []
-        groups = self._by_limit(sources, prefixes, options)
+        groups = defaultdict(list)  # by length limit: CTranslate2 takes one a batch
+        for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+            groups[longest_output(len(source), len(prefix), options, self.longest)].append(index)
         for limit, indices in sorted(groups.items(), reverse=True):  # the longest first: no worker ends much later
             lengths = [len(sources[index]) + 1 for index in indices]
             for batch in self._batches(lengths, options):
@@ -128,13 +130,6 @@ class Ctranslate2Translator:
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         return self._fallback().vectors(texts)
-
-    def _by_limit(self, sources: TokenIds, prefixes: TokenIds, options: SearchOptions) -> dict[int, list[int]]:
-        """Indices of sources by their length limit: CTranslate2 takes one limit a batch."""
-        groups = defaultdict(list)
-        for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
-            groups[longest_output(len(source), len(prefix), options, self.longest)].append(index)
-        return groups
 
     def _batches(self, lengths: list[int], options: SearchOptions) -> list[list[int]]:
         """Batches as large as the options allow, but enough of them to keep all workers busy."""

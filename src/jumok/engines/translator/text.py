@@ -95,7 +95,9 @@ class TextTranslator:
         splits, encoded = self._split([normalize(text) for text in texts], options)
         sources = [encoded[segment.text] for split in splits for segment in split.segments]
         translated = self._translate_segments(sources, self._prefixes(splits, options), options)
-        weights = self._align(translated) if options.alignment else []
+        weights: list[FloatMatrix] = []
+        if options.alignment:
+            weights = self.engine.align(sources, [segment.hypotheses[0].ids for segment in translated])
         ends = list(accumulate((len(split.segments) for split in splits), initial=0))
         return [
             self._result(split, translated[begin:end], weights[begin:end], options)
@@ -205,10 +207,6 @@ class TextTranslator:
             alternatives=tuple(ranked[1:]),
             alignment=self._alignment(translated, weights) if options.alignment else None,
         )
-
-    def _align(self, translated: Sequence[_Translated]) -> list[FloatMatrix]:
-        outputs = [segment.hypotheses[0].ids for segment in translated]
-        return self.engine.align([segment.source for segment in translated], outputs)
 
     def _alignment(self, translated: Sequence[_Translated], weights: Sequence[FloatMatrix]) -> Alignment:
         subwords = self.tokenizer.pieces
