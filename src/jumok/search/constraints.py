@@ -17,7 +17,7 @@ FREE = -1  # in the table of prefixes: no token is forced here
 class Rules:
     """The constraints on the outputs of one batch.
 
-    `limits` has one limit for every sentence: the most tokens before </s>; there is always one. `prefixes` are forced
+    `limits` has one limit for every sentence: the most tokens before </s>; no output is empty. `prefixes` are forced
     beginnings. `bias` is added to the log-probability of an id, and to the score. With `no_repeat_ngram`, no n-gram of
     this length stands twice in an output.
     """

@@ -7,7 +7,7 @@ PyTorch, which is imported only then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from jumok.engines.batching import FloatMatrix, TokenIds, in_two_ways, sorted_ba
 from jumok.engines.conversion import SHORTLIST, longest_text
 from jumok.engines.opening import read_certificate
 from jumok.engines.options import SearchOptions
-from jumok.engines.translator.engine import TranslatorEngine, longest_output
+from jumok.engines.translator.engine import Bias, TranslatorEngine, longest_output
 from jumok.errors import BundleError
 from jumok.model.config import config_from_dict
 from jumok.search.hypothesis import Hypothesis
@@ -83,12 +83,7 @@ class Ctranslate2Translator:
         )
 
     def generate(
-        self,
-        sources: TokenIds,
-        options: SearchOptions,
-        *,
-        prefixes: TokenIds | None = None,
-        bias: Mapping[int, float] | None = None,
+        self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None
     ) -> list[list[Hypothesis]]:
         if options.sampling is not None or bias:
             return self._fallback().generate(sources, options, prefixes=prefixes, bias=bias)

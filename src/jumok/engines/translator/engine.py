@@ -6,11 +6,13 @@ Shape letters: B texts, S source tokens and `</s>`, T target tokens and `</s>`, 
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from jumok.engines.batching import FloatMatrix, TokenIds
 from jumok.engines.options import SearchOptions
 from jumok.search.hypothesis import Hypothesis
+
+Bias: TypeAlias = Mapping[int, float]  # id → added to its log-probability at every step
 
 LIMIT_STEP = 16  # source lengths up to the next multiple share a limit
 ROOM = 32  # tokens an output may have beyond its share of the source: a short word can need a long phrase
@@ -24,12 +26,7 @@ class TranslatorEngine(Protocol):
         """The most tokens a source or an output can have, `</s>` not counted; None: no limit."""
 
     def generate(
-        self,
-        sources: TokenIds,
-        options: SearchOptions,
-        *,
-        prefixes: TokenIds | None = None,
-        bias: Mapping[int, float] | None = None,
+        self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None
     ) -> list[list[Hypothesis]]:
         """The `n_best` outputs for each source, best first."""
 

@@ -3,7 +3,7 @@
 Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<s>` or `</s>`, H heads, V vocabulary.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
 from jumok.engines.options import SearchOptions
 from jumok.engines.torch_models import TorchEngine, padded
-from jumok.engines.translator.engine import longest_output
+from jumok.engines.translator.engine import Bias, longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.errors import InputError
 from jumok.model.attention import attention_weights
@@ -39,12 +39,7 @@ class TorchTranslator(TorchEngine):
         return config.max_length - 1 if config.positions == "learned" else None
 
     def generate(
-        self,
-        sources: TokenIds,
-        options: SearchOptions,
-        *,
-        prefixes: TokenIds | None = None,
-        bias: Mapping[int, float] | None = None,
+        self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None
     ) -> list[list[Hypothesis]]:
         prefixes = [()] * len(sources) if prefixes is None else prefixes
         limits = [
