@@ -95,7 +95,7 @@ def test_results_of_two_ways_are_put_back_in_order(fits: list[bool]) -> None:
         asked.append(indices)
         return [f"other {index}" for index in indices]
 
-    found = in_two_ways(fits, lambda indices: [f"usual {index}" for index in indices], other)
+    found = in_two_ways(fits, lambda indices: [f"usual {index}" for index in indices], other, range(len(fits)))
     assert found == [f"{'usual' if fit else 'other'} {index}" for index, fit in enumerate(fits)]
     assert asked == ([] if all(fits) else [[index for index, fit in enumerate(fits) if not fit]])
 

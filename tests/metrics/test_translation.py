@@ -87,7 +87,7 @@ def test_a_tokenisation_that_needs_more_says_what(monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_sacrebleu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(MissingExtraError, match=r"needs sacrebleu.*jumok\[train\]"):
         corpus_scores(HYPOTHESES, REFERENCES)
 

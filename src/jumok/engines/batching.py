@@ -1,7 +1,7 @@
 """Batches of sequences of similar length, and results put back into the original order. No torch here."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +32,19 @@ def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[l
 
 
 def in_two_ways(
-    fits: Sequence[bool], usual: Callable[[list[int]], Iterable[Result]], other: Callable[[list[int]], Iterable[Result]]
+    fits: Sequence[bool],
+    usual: Callable[..., list[Result]],
+    other: Callable[..., list[Result]],
+    *columns: Sequence[Any],
 ) -> list[Result]:
-    """Results in the original order: `usual(indices)` for those that fit, `other(indices)` for the rest, if any."""
-    chosen = [index for index, fit in enumerate(fits) if fit]
-    results = dict(zip(chosen, usual(chosen), strict=True))
-    if rest := [index for index, fit in enumerate(fits) if not fit]:
-        results.update(zip(rest, other(rest), strict=True))
+    """Results for the rows of the columns in order: `usual(*columns)` for those that fit, `other` for the rest."""
+
+    def run(function: Callable[..., list[Result]], indices: list[int]) -> Iterator[tuple[int, Result]]:
+        return zip(indices, function(*([column[i] for i in indices] for column in columns)), strict=True)
+
+    results = dict(run(usual, [index for index, fit in enumerate(fits) if fit]))
+    if not all(fits):
+        results.update(run(other, [index for index, fit in enumerate(fits) if not fit]))
     return [results[index] for index in range(len(fits))]
 
 

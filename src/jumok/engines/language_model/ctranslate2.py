@@ -60,15 +60,13 @@ class Ctranslate2LanguageModel:
             return self._write(self._load(1), prompt, options, on_token)
 
     def score(self, texts: TokenIds) -> list[list[float]]:
-        def score(indices: list[int]) -> list[list[float]]:
-            rows = [self._texts([BOS, *texts[index], EOS]) for index in indices]
-            found = self._kept.score_batch(rows, max_batch_size=SCORED_TOKENS, batch_type="tokens", max_input_length=0)
-            return [list(result.log_probs) for result in found]
+        fits = [len(text) <= self.longest for text in texts]
+        return in_two_ways(fits, self._score, lambda long: self._fallback().score(long), texts)
 
-        def score_long(indices: list[int]) -> list[list[float]]:
-            return self._fallback().score([texts[index] for index in indices])
-
-        return in_two_ways([len(text) <= self.longest for text in texts], score, score_long)
+    def _score(self, texts: TokenIds) -> list[list[float]]:
+        rows = [self._texts([BOS, *text, EOS]) for text in texts]
+        found = self._kept.score_batch(rows, max_batch_size=SCORED_TOKENS, batch_type="tokens", max_input_length=0)
+        return [list(result.log_probs) for result in found]
 
     def _write(self, generator: Any, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken) -> list[int]:
         # CTranslate2 bans repeated n-grams of the prompt only if the prompt counts as a part of the output.

@@ -104,21 +104,13 @@ class Ctranslate2Translator:
         return results
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
-        def score(indices: list[int]) -> list[list[float]]:
-            found = self._translator.score_batch(
-                self._texts([sources[index] for index in indices]),
-                self._texts([targets[index] for index in indices]),
-                max_batch_size=SCORED_TOKENS,
-                batch_type="tokens",
-                max_input_length=0,
-            )
-            return [list(result.log_probs) for result in found]
-
-        def score_long(indices: list[int]) -> list[list[float]]:
-            return self._fallback().score([sources[index] for index in indices], [targets[index] for index in indices])
-
         fits = [max(len(source), len(target)) <= self.longest for source, target in zip(sources, targets, strict=True)]
-        return in_two_ways(fits, score, score_long)
+        return in_two_ways(fits, self._score, lambda *pairs: self._fallback().score(*pairs), sources, targets)
+
+    def _score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
+        options = {"max_batch_size": SCORED_TOKENS, "batch_type": "tokens", "max_input_length": 0}
+        found = self._translator.score_batch(self._texts(sources), self._texts(targets), **options)
+        return [list(result.log_probs) for result in found]
 
     def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
         return self._fallback().align(sources, targets)
