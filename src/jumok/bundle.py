@@ -253,12 +253,9 @@ def _check_header(data: bytes, where: Path) -> None:
     for name, entry in header.items():
         if not isinstance(entry, dict) or entry.get("dtype") != "F32":
             raise UnreadableError(where, f"tensor {name[:80]!r} is not float32")
-        shape = entry.get("shape")
-        if (
-            not isinstance(shape, list)
-            or len(shape) > _MAX_DIMENSIONS
-            or not all(type(n) is int and n > 0 for n in shape)
-        ):
+        shape: Any = entry.get("shape")
+        possible = isinstance(shape, list) and all(type(n) is int and n > 0 for n in shape)
+        if not possible or len(shape) > _MAX_DIMENSIONS:
             raise UnreadableError(where, f"tensor {name[:80]!r} has an impossible shape")
         if 4 * math.prod(shape) > len(data):
             raise UnreadableError(where, f"tensor {name[:80]!r} is larger than the file")

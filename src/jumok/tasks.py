@@ -84,7 +84,7 @@ def _register_built_in(name: str, title: str, class_prefix: str, train_command: 
             facade=f"jumok.engines.{name}.text:Text{class_prefix}",
             evaluation=f"jumok.recipes.evaluating.{name}:evaluate",
             certify=f"jumok.recipes.certifying.{name}:certify",
-            conversion=f"jumok.engines.{name}.conversion:make_spec",
+            conversion=f"jumok.engines.{name}.ctranslate2:make_spec",
             command=f"jumok.cli.train_{name}:command",
         )
     )

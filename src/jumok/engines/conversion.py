@@ -3,7 +3,7 @@
     model/ctranslate2/  model.bin  config.json  …vocabulary.json  certificate.json  MANIFEST.json
 
 An older export stays until the new one is complete. The weights come from the bundle as arrays: only the comparison for
-the certificate needs PyTorch. Each task's own part is in `engines/<task>/conversion.py`.
+the certificate needs PyTorch. Each task's own part is `make_spec` in `engines/<task>/ctranslate2.py`.
 """
 
 import tempfile

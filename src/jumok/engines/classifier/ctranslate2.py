@@ -1,4 +1,4 @@
-"""The engine that runs an exported classifier: its encoder in CTranslate2, pooling and n-grams in NumPy. No PyTorch.
+"""The engine that runs an exported classifier, its encoder in CTranslate2, the rest in NumPy; and its conversion.
 
 Attribution, and texts longer than the exported positions, are left to PyTorch, which is imported only then.
 Axes: B texts, S tokens of a row, D d_model, C classes.
@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_batches, to_unit_length
 from jumok.engines.classifier.text import ClassifierEngine
-from jumok.engines.conversion import longest_text
+from jumok.engines.conversion import Weights, fill_encoder, layer_options, longest_text
 from jumok.metrics.classification import ClassScores
 from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable
@@ -123,3 +124,14 @@ class Ctranslate2Classifier:
             for batch, results in zip(batches, pool.map(run, batches), strict=True):
                 found.update(zip(batch, results, strict=True))
         return np.stack([found[i] for i in range(len(rows))])
+
+
+def make_spec(config: ClassifierConfig, weights: Weights, tokens: list[str]) -> Any:
+    """The specification of the encoder alone: CTranslate2 knows neither the n-gram scores nor the windows."""
+    from ctranslate2.specs import transformer_spec
+
+    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **layer_options(config))
+    fill_encoder(encoder, config, weights)
+    spec = transformer_spec.TransformerEncoderModelSpec(encoder)
+    spec.register_vocabulary(tokens)
+    return spec

@@ -1,4 +1,4 @@
-"""The engine that runs an exported language model in CTranslate2: fast on CPUs, and without PyTorch.
+"""The engine that runs an exported language model in CTranslate2, fast on CPUs and without PyTorch, and its conversion.
 
 A text that is longer than the exported model has positions for is left to PyTorch, which is imported only then.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds, in_two_ways
-from jumok.engines.conversion import longest_text
+from jumok.engines.conversion import Weights, fill_decoder, layer_options, longest_text
 from jumok.engines.language_model.text import LanguageModelEngine, OnToken, ignore_token
 from jumok.engines.options import GenerationOptions
-from jumok.model.config import config_from_dict
+from jumok.model.config.language_model import LanguageModelConfig
 from jumok.seeds import derive_seed
 from jumok.system import usable_cores
 from jumok.tokenizer import BOS, EOS, Tokenizer
@@ -38,7 +38,7 @@ class Ctranslate2LanguageModel:
     def __init__(
         self, directory: Path, bundle: Bundle, fallback: Callable[[], LanguageModelEngine], *, tokenizer: Tokenizer
     ) -> None:
-        self.longest = longest_text(config_from_dict(bundle.config))
+        self.longest = longest_text(LanguageModelConfig.from_dict(bundle.config))
         # Kept in memory: a training may replace the directory by that of a better model at any time.
         self._files = {path.name: path.read_bytes() for path in directory.iterdir()}
         self._tokens = tokenizer.pieces(range(tokenizer.size))
@@ -81,6 +81,13 @@ class Ctranslate2LanguageModel:
                 on_token(result.token_id)
             return stopped.is_set()
 
+        sampling: dict[str, Any] = {"sampling_topk": 1}
+        if options.temperature > 0:
+            sampling = {
+                "sampling_topk": min(options.top_k, len(self._tokens)),
+                "sampling_topp": options.top_p,
+                "sampling_temperature": options.temperature,
+            }
         [future] = generator.generate_batch(
             [self._texts([BOS, *prompt])],
             asynchronous=True,
@@ -88,7 +95,7 @@ class Ctranslate2LanguageModel:
             include_prompt_in_result=bool(given),
             no_repeat_ngram_size=options.no_repeat_ngram,
             callback=step,
-            **self._sampling(options),
+            **sampling,
         )
         try:
             while not future.done():  # waiting inside CTranslate2 would block Ctrl-C
@@ -97,15 +104,6 @@ class Ctranslate2LanguageModel:
             stopped.set()
         ids: list[int] = future.result().sequences_ids[0]
         return ids[given:]
-
-    def _sampling(self, options: GenerationOptions) -> dict[str, Any]:
-        if options.temperature == 0:
-            return {"sampling_topk": 1}
-        return {
-            "sampling_topk": min(options.top_k, len(self._tokens)),
-            "sampling_topp": options.top_p,
-            "sampling_temperature": options.temperature,
-        }
 
     @cached_property
     def _kept(self) -> Any:
@@ -118,3 +116,15 @@ class Ctranslate2LanguageModel:
 
     def _texts(self, row: Sequence[int]) -> list[str]:
         return [self._tokens[number] for number in row]
+
+
+def make_spec(config: LanguageModelConfig, weights: Weights, tokens: list[str]) -> Any:
+    """The specification of a decoder-only model."""
+    from ctranslate2.specs import transformer_spec
+
+    spec = transformer_spec.TransformerDecoderModelSpec.from_config(
+        config.decoder_layers, config.heads, **layer_options(config)
+    )
+    fill_decoder(spec.decoder, config, weights, cross=False)
+    spec.register_vocabulary(tokens)
+    return spec

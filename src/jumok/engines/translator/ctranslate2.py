@@ -1,4 +1,4 @@
-"""The engine that runs an exported translator in CTranslate2: fast on CPUs, and without PyTorch.
+"""The engine that runs an exported translator in CTranslate2, fast on CPUs and without PyTorch, and its conversion.
 
 What CTranslate2 cannot do (biases, reproducible sampling, all heads' attention, the encoder's states) is left to
 PyTorch, which is imported only then.
@@ -14,12 +14,12 @@ from typing import Any
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, in_two_ways, sorted_batches
-from jumok.engines.conversion import SHORTLIST, longest_text
+from jumok.engines.conversion import SHORTLIST, Weights, fill_decoder, fill_encoder, layer_options, longest_text
 from jumok.engines.opening import read_certificate
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.engine import Bias, TranslatorEngine, longest_output
 from jumok.errors import BundleError
-from jumok.model.config import config_from_dict
+from jumok.model.config.translator import TranslatorConfig
 from jumok.search.hypothesis import Hypothesis
 from jumok.system import usable_cores
 from jumok.tokenizer import EOS, Tokenizer
@@ -71,7 +71,7 @@ class Ctranslate2Translator:
         import ctranslate2
 
         self._fast = fast
-        self.longest = longest_text(config_from_dict(bundle.config))
+        self.longest = longest_text(TranslatorConfig.from_dict(bundle.config))
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self._ids = {token: number for number, token in enumerate(self._tokens)}
         self._fallback = cache(fallback)
@@ -158,3 +158,22 @@ class Ctranslate2Translator:
 
     def _texts(self, rows: TokenIds) -> list[list[str]]:
         return [[self._tokens[number] for number in row] for row in rows]
+
+
+def make_spec(config: TranslatorConfig, weights: Weights, tokens: list[str]) -> Any:
+    """The specification of a sequence-to-sequence model with a shared vocabulary of `tokens`."""
+    from ctranslate2.specs import transformer_spec
+
+    spec = transformer_spec.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        alignment_layer=max(0, config.decoder_layers - 2),
+        alignment_heads=config.heads,
+        **layer_options(config),
+    )
+    fill_encoder(spec.encoder, config, weights)
+    fill_decoder(spec.decoder, config, weights, cross=True)
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
+    spec.config.add_source_eos = True
+    return spec

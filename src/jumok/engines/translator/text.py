@@ -63,9 +63,7 @@ class TextTranslator:
     task: ClassVar[str] = "translator"
 
     def __init__(self, engine: TranslatorEngine, tokenizer: Tokenizer, card: Mapping[str, Any] | None = None) -> None:
-        self.engine = engine
-        self.tokenizer = tokenizer
-        self.card = dict(card or {})
+        self.engine, self.tokenizer, self.card = engine, tokenizer, dict(card or {})
 
     @classmethod
     def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, fast: bool = False) -> Self:
