@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, OUT_FILE, TEXTS
+from jumok.cli.options import ENGINE, JSON, MODEL, OUT_FILE, TEXTS, print_json
 
 if TYPE_CHECKING:
-    from jumok.engines.classifier.text import Classification, TextClassifier
+    from jumok.engines.classifier.text import TextClassifier
 
 
 @click.command(epilog='Example: echo "What a film!" | jumok classify -m run --explain 3')
@@ -48,11 +47,17 @@ def command(
     classifier = load(model, engine, task="classifier")
     with output_to(out) as output:
         if probabilities and not as_json:
-            output.write("\t".join(["class", *classifier.classes]) + "\n")
+            print("class", *classifier.classes, sep="\t", file=output)
         for chunk in chunks_as_they_come(lines_of(files)):
             for text, found in zip(chunk, classifier.classify(chunk), strict=True):
                 words = _word_attributions(classifier, text, explain) if explain else None
-                output.write(_line(text, found, words, probabilities=probabilities, as_json=as_json) + "\n")
+                if as_json:
+                    values = {"text": text, "label": found.label, "probabilities": found.probabilities}
+                    print_json(values if words is None else {**values, "words": words}, file=output)
+                    continue
+                shown = found.probabilities.values() if probabilities else [found.probability]
+                explained = [] if words is None else [" ".join(f"{word}({value:+.2f})" for word, value in words)]
+                print(found.label, *(f"{value:.4f}" for value in shown), *explained, sep="\t", file=output)
             output.flush()
 
 
@@ -68,14 +73,3 @@ def _word_attributions(classifier: TextClassifier, text: str, count: int) -> lis
     texts = classifier.tokenizer.decode([tokens for tokens, _ in words])
     named = [(" ".join(word.split()), value) for word, (_, value) in zip(texts, words, strict=True) if word.strip()]
     return sorted(named, key=lambda word: -abs(word[1]))[:count]
-
-
-def _line(
-    text: str, found: Classification, words: list[tuple[str, float]] | None, *, probabilities: bool, as_json: bool
-) -> str:
-    if as_json:
-        values = {"text": text, "label": found.label, "probabilities": found.probabilities}
-        return json.dumps(values | ({} if words is None else {"words": words}), ensure_ascii=False)
-    shown = found.probabilities.values() if probabilities else [found.probability]
-    explained = [] if words is None else [" ".join(f"{word}({value:+.2f})" for word, value in words)]
-    return "\t".join([found.label, *(f"{value:.4f}" for value in shown), *explained])

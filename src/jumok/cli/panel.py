@@ -106,12 +106,11 @@ class LivePanel(Display):
         return Panel(body, title=escape(self._title), title_align="left", border_style="cyan", width=width)
 
     def _bar(self) -> RenderableType:
-        status = self.status
+        step, total = self.status.step, self.status.total
         row = Table.grid(expand=True, padding=(0, 1))
         row.add_column(ratio=1)
         row.add_column(justify="right")
-        share = status.step / status.total
-        row.add_row(ProgressBar(total=status.total, completed=status.step), f"{share:4.0%}")
+        row.add_row(ProgressBar(total=total, completed=step), f"{step / total:4.0%}")
         return row
 
     def _numbers(self) -> RenderableType:

@@ -43,7 +43,11 @@ def processes_started(count: int) -> Iterator[None]:
             yield
     finally:
         for follower in followers:
-            _wait_or_kill(follower)
+            with follower:  # at the end, its standard input is closed
+                try:
+                    follower.wait(EXIT_SECONDS)
+                except subprocess.TimeoutExpired:
+                    follower.kill()
         os.environ.clear()
         os.environ |= before
 
@@ -94,16 +98,6 @@ def _start(rank: int) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "RANK": str(rank), STARTED_BY_RANK_0: "1"}
     command = [sys.executable, "-m", "jumok", *sys.argv[1:]]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-
-
-def _wait_or_kill(follower: subprocess.Popen[bytes]) -> None:
-    try:
-        follower.wait(EXIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        follower.kill()
-        follower.wait()
-    if follower.stdin is not None:
-        follower.stdin.close()
 
 
 def _free_port() -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jumok.cli.flags import with_flags
+from jumok.data.examples import describe_reasons
 
 Event = Mapping[str, Any]
 
@@ -167,9 +168,7 @@ def _describe_corpus(event: Event) -> Iterator[str]:
             yield "  unbalanced: in the loss, classes are weighted by 1 / √frequency"
     if reasons := event["rejected"]["reasons"]:
         yield f"left out: {event['rejected']['total']:,} {event['kind']}"
-    for reason, found in sorted(reasons.items(), key=lambda item: -item[1]["count"]):
-        more = ", …" if found["count"] > len(found["examples"]) else ""
-        yield f"  {found['count']:,} × {reason}: {', '.join(found['examples'])}{more}"
+        yield from (f"  {line}" for line in describe_reasons(reasons))
 
 
 def describe_warning(event: Event) -> str | None:

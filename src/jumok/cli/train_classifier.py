@@ -6,6 +6,7 @@ import click
 
 from jumok.cli.options import PATH, print_json
 from jumok.cli.processes import is_follower
+from jumok.cli.status import describe_metrics
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
 
@@ -35,15 +36,10 @@ def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool) -> No
         require_scikit_learn()
     run_training("classifier", data, options)
     if baseline and not options.print_config and not is_follower():
-        _print_baseline(options.out, options.as_json)
+        from jumok.recipes.baseline import baseline_scores
 
-
-def _print_baseline(run: Path, as_json: bool) -> None:
-    from jumok.cli.status import describe_metrics
-    from jumok.recipes.baseline import baseline_scores
-
-    scores = baseline_scores(run)
-    if as_json:
-        print_json({"event": "baseline", **scores})
-    else:
-        print(f"For comparison, TF-IDF + logistic regression on the same texts: {describe_metrics(scores)}")
+        scores = baseline_scores(options.out)
+        if options.as_json:
+            print_json({"event": "baseline", **scores})
+        else:
+            print(f"For comparison, TF-IDF + logistic regression on the same texts: {describe_metrics(scores)}")

@@ -1,7 +1,7 @@
 """Examples: what a model is trained and validated on, how they are encoded, and which of them cannot be used."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
@@ -65,11 +65,14 @@ class Rejections:
 
     def render(self) -> str:
         """One line for each reason, the most frequent first; empty if nothing was left out."""
-        lines = []
-        for reason, count in self.counts.most_common():
-            more = ", …" if count > len(self.examples[reason]) else ""
-            lines.append(f"{count:,} × {reason}: {', '.join(self.examples[reason])}{more}")
-        return "\n".join(lines)
+        return "\n".join(describe_reasons(self.to_json()["reasons"]))
+
+
+def describe_reasons(reasons: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each of the "reasons" of `Rejections.to_json`, the most frequent first."""
+    for reason, found in sorted(reasons.items(), key=lambda item: -item[1]["count"]):
+        more = ", …" if found["count"] > len(found["examples"]) else ""
+        yield f"{found['count']:,} × {reason}: {', '.join(found['examples'])}{more}"
 
 
 Paths: TypeAlias = Sequence[str | Path]

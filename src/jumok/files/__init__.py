@@ -33,6 +33,6 @@ from jumok.files.writing import (
 
 __all__ = ["MAX_JSON_BYTES", "UnreadableError", "WriteError", "format_json", "parse_json_object"]
 __all__ += ["FORMAT", "MANIFEST", "FileRecord", "open_verified", "read_bounded", "read_manifest", "read_verified"]
-__all__ += ["REAL_FILES", "FileSystem", "clean_leftovers", "explained_writing", "is_leftover", "regular_size"]
-__all__ += ["make_directory_durably", "remove", "replace_file_durably", "set_aside", "verify_directory"]
-__all__ += ["write_directory_durably"]
+__all__ += ["regular_size", "verify_directory"]
+__all__ += ["REAL_FILES", "FileSystem", "clean_leftovers", "explained_writing", "is_leftover", "make_directory_durably"]
+__all__ += ["remove", "replace_file_durably", "set_aside", "write_directory_durably"]

@@ -17,7 +17,6 @@ from jumok.files.json_text import format_json
 from jumok.files.reading import FORMAT, MANIFEST, FileRecord
 
 _TEMPORARY, _TRASH = ".tmp-", ".trash-"
-_CHUNK = 4 << 20
 _WRITING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SPARE_BYTES = 1 << 20  # for directory entries, the manifest and half-filled blocks
 
@@ -66,8 +65,7 @@ def write_directory_durably(
     A content may be a function that returns it, so that only one large file is in memory at a time. The free space is
     compared with `bytes_needed` for all files first. A failure leaves nothing behind, a kill leaves a `.tmp-*`.
     """
-    temporary = _beside(final, _TEMPORARY)
-    with _cleaned_and_explained(fs, temporary, final, bytes_needed):
+    with _renamed_to(fs, final, bytes_needed) as temporary:
         if os.path.lexists(final):
             raise FileExistsError(errno.EEXIST, "it exists already")
         fs.make_directory(temporary)
@@ -78,17 +76,12 @@ def write_directory_durably(
         _write_file(fs, temporary / MANIFEST, format_json(manifest))
         # The order is the promise: content before manifest before the name that makes them count.
         fs.sync_directory(temporary)
-        fs.rename(temporary, final)
-        fs.sync_directory(final.parent)
 
 
 def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
     """Replace the content of a file. Readers find all of the old or all of the new, also after a crash."""
-    temporary = _beside(path, _TEMPORARY)
-    with _cleaned_and_explained(fs, temporary, path, len(data)):
+    with _renamed_to(fs, path, len(data)) as temporary:
         _write_file(fs, temporary, data)
-        fs.rename(temporary, path)
-        fs.sync_directory(path.parent)
 
 
 def make_directory_durably(fs: FileSystem, path: Path) -> None:
@@ -141,14 +134,10 @@ def _beside(path: Path, prefix: str) -> Path:
 
 
 def _write_file(fs: FileSystem, path: Path, data: bytes) -> FileRecord:
-    digest = hashlib.sha256()
     with fs.create(path) as file:
-        for start in range(0, len(data), _CHUNK):
-            chunk = memoryview(data)[start : start + _CHUNK]
-            fs.write(file, chunk)
-            digest.update(chunk)
+        fs.write(file, memoryview(data))
         fs.sync(file)
-    return FileRecord(len(data), digest.hexdigest())
+    return FileRecord(len(data), hashlib.sha256(data).hexdigest())
 
 
 @contextmanager
@@ -167,12 +156,16 @@ def explained_writing(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _cleaned_and_explained(fs: FileSystem, temporary: Path, target: Path, bytes_needed: int) -> Iterator[None]:
+def _renamed_to(fs: FileSystem, target: Path, bytes_needed: int) -> Iterator[Path]:
+    """Yield a temporary path and rename it to `target` at the end. A failure is explained and leaves nothing behind."""
+    temporary = _beside(target, _TEMPORARY)
     try:
         free = fs.free_bytes(target.parent)
         if free < bytes_needed + _SPARE_BYTES:
             raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
-        yield
+        yield temporary
+        fs.rename(temporary, target)
+        fs.sync_directory(target.parent)
     except Exception as error:
         with suppress(OSError):  # a full disk must not stay full of what did not fit; what remains is a leftover
             fs.remove(temporary)

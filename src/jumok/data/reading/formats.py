@@ -67,7 +67,8 @@ class _PairColumns:
             return cells, cells
         if len(cells) > self.width and filled(cells) > self.width:
             # A tab or comma inside a text has moved the cells after it: what is left of the text is not all of it.
-            return (NOT_AS_THE_HEADER if self.header else NOT_AS_MOST_LINES,) * 2
+            damage = NOT_AS_THE_HEADER if self.header else NOT_AS_MOST_LINES
+            return damage, damage
         if len(cells) <= max(self.source, self.target):
             return TOO_FEW_COLUMNS, TOO_FEW_COLUMNS
         return cells[self.source], cells[self.target]

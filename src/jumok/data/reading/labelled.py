@@ -132,7 +132,8 @@ class _Layout:
         if not any(cells):
             return EMPTY, EMPTY
         if not self.fits(cells):
-            return (formats.NOT_AS_THE_HEADER if self.named == 2 else formats.NOT_AS_MOST_LINES,) * 2
+            damage = formats.NOT_AS_THE_HEADER if self.named == 2 else formats.NOT_AS_MOST_LINES
+            return damage, damage
         return cells[self.label], cells[self.text]
 
 

@@ -5,6 +5,7 @@ passage is about as long as the context of a small model.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from jumok.data.examples import Example, Paths, Rejections
@@ -17,10 +18,9 @@ LONG_ENOUGH = 1_000  # characters
 def read_passages(paths: Paths, rejections: Rejections) -> Iterator[Example]:
     """The passages of text files, one file after another. Lines that are not text are added to the rejections."""
     found = False
-    for path in paths:
-        for example in _passages(path, rejections):
-            found = True
-            yield example
+    for example in chain.from_iterable(_passages(path, rejections) for path in paths):
+        found = True
+        yield example
     if not found:
         raise InputError(f"{', '.join(map(display_name, paths))}: contains no text.\n{rejections.render()}")
 
@@ -29,20 +29,17 @@ def _passages(path: str | Path, rejections: Rejections) -> Iterator[Example]:
     name = display_name(path)
     lines: list[str] = []
     first = size = 0
-    for number, line in enumerate(byte_lines(path), 1):
+    for number, line in enumerate(chain(byte_lines(path), [b""]), 1):
         text = text_of(line)
-        if isinstance(text, Damage):
-            if text is not EMPTY:
-                rejections.add(text.reason, f"{name}:{number}")
-        else:
+        if isinstance(text, str):
             first = first if lines else number
             lines.append(text)
             size += len(text) + 1
+        elif text is not EMPTY:
+            rejections.add(text.reason, f"{name}:{number}")
         if lines and (size >= LONG_ENOUGH or isinstance(text, Damage)):
             yield from _cut("\n".join(lines), f"{name}:{first}")
             lines, size = [], 0
-    if lines:
-        yield from _cut("\n".join(lines), f"{name}:{first}")
 
 
 def _cut(text: str, where: str) -> Iterator[Example]:
