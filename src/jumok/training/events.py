@@ -1,20 +1,33 @@
 """Everything that can happen in a training: one type an event.
 
-Events are plain dictionaries, so that they are also the lines of log.jsonl (`train`, `valid`, `checkpoint`, `schedule`,
-`done`) and of `jumok train --json`. Whoever wants to follow a training passes an `EventCallback`.
+Events are plain dictionaries, so that they are also the lines of log.jsonl (those with a `step` and `seconds`) and of
+`jumok train --json`. Whoever wants to follow a training passes an `EventCallback`.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
-
-class PhaseEvent(TypedDict):
-    """A part of the work begins that says nothing while it lasts."""
-
-    event: (
-        Literal["reading", "vocabulary", "encoding", "measuring"]
-        | Literal["training", "validating", "averaging", "exporting", "certifying"]
-    )
+Phase = Literal[
+    "reading", "vocabulary", "encoding", "measuring", "training", "validating", "averaging", "exporting", "certifying"
+]
+# A part of the work begins that says nothing while it lasts.
+PhaseEvent = TypedDict("PhaseEvent", {"event": Phase})
+# The check of the corpus found something suspicious: how often, where first, and what to do about it.
+FindingEvent = TypedDict("FindingEvent", {"event": Literal["finding"], "what": str, "where": str, "advice": str})
+# What was chosen for this training, and why: each a name, a value and a reason.
+PlanEvent = TypedDict("PlanEvent", {"event": Literal["plan"], "choices": list[dict[str, Any]]})
+# All settings, resolved. The number of steps is a forecast if minutes were asked for.
+SettingsEvent = TypedDict("SettingsEvent", {"event": Literal["settings"], "settings": dict[str, Any], "steps": int})
+# Training continues from a checkpoint. `changed`: versions, threads … whose change costs the same bits.
+ResumedEvent = TypedDict("ResumedEvent", {"event": Literal["resumed"], "step": int, "changed": Mapping[str, list[Any]]})
+# There is a log, but no checkpoint: training starts again.
+RestartedEvent = TypedDict("RestartedEvent", {"event": Literal["restarted"], "path": str, "step": int})
+# A damaged checkpoint is skipped.
+RejectedEvent = TypedDict("RejectedEvent", {"event": Literal["rejected"], "path": str, "reason": str})
+# A batch did not fit into memory: from the next step on, batches are split into so many parts.
+MemoryEvent = TypedDict("MemoryEvent", {"event": Literal["memory"], "step": int, "parts": int})
+# This training was finished before.
+AlreadyDoneEvent = TypedDict("AlreadyDoneEvent", {"event": Literal["already_done"], "step": int})
 
 
 class CorpusEvent(TypedDict):
@@ -30,63 +43,7 @@ class CorpusEvent(TypedDict):
     rejected: Mapping[str, Any]
 
 
-class FindingEvent(TypedDict):
-    """The check of the corpus found something suspicious: how often, where first, and what to do about it."""
-
-    event: Literal["finding"]
-    what: str
-    where: str
-    advice: str
-
-
-class PlanEvent(TypedDict):
-    """What was chosen for this training, and why."""
-
-    event: Literal["plan"]
-    choices: list[dict[str, Any]]  # name, value, why
-
-
-class SettingsEvent(TypedDict):
-    """All settings, resolved; training begins now. `steps` is an estimate if minutes were asked for."""
-
-    event: Literal["settings"]
-    settings: dict[str, Any]
-    steps: int
-
-
-class ResumedEvent(TypedDict):
-    """Training continues from a checkpoint. `changed`: versions, threads … whose change costs the same bits."""
-
-    event: Literal["resumed"]
-    step: int
-    changed: Mapping[str, list[Any]]
-
-
-class RestartedEvent(TypedDict):
-    """There is a log, but no checkpoint: training starts again."""
-
-    event: Literal["restarted"]
-    path: str
-    step: int
-
-
-class RejectedEvent(TypedDict):
-    """A damaged checkpoint is skipped."""
-
-    event: Literal["rejected"]
-    path: str
-    reason: str
-
-
-class MemoryEvent(TypedDict):
-    """A batch did not fit into memory: from the next step on, batches are split into `parts`."""
-
-    event: Literal["memory"]
-    step: int
-    parts: int
-
-
-class LoggedEvent(TypedDict):
+class _LoggedEvent(TypedDict):
     """What every line of log.jsonl says."""
 
     step: int
@@ -95,7 +52,7 @@ class LoggedEvent(TypedDict):
     seconds: float  # spent training so far, without validation and checkpoints
 
 
-class TrainEvent(LoggedEvent):
+class TrainEvent(_LoggedEvent):
     """The mean loss since the last such event."""
 
     event: Literal["train"]
@@ -103,7 +60,7 @@ class TrainEvent(LoggedEvent):
     lr: float
 
 
-class ValidEvent(LoggedEvent):
+class ValidEvent(_LoggedEvent):
     """A validation. The metrics of the task stand beside these fields, by name (`bleu`, `accuracy` …)."""
 
     event: Literal["valid"]
@@ -113,33 +70,26 @@ class ValidEvent(LoggedEvent):
     averaged: NotRequired[str]  # of the average of the "last" or the "best" checkpoints
 
 
-class CheckpointEvent(LoggedEvent):
+class CheckpointEvent(_LoggedEvent):
     """A checkpoint is about to be saved."""
 
     event: Literal["checkpoint"]
 
 
-class ScheduleEvent(LoggedEvent):
+class ScheduleEvent(_LoggedEvent):
     """The number of steps that fit into the minutes asked for is forecast anew."""
 
     event: Literal["schedule"]
     last_step: int
 
 
-class DoneEvent(LoggedEvent):
+class DoneEvent(_LoggedEvent):
     """The last step is done, checkpoints are averaged."""
 
     event: Literal["done"]
     best_score: float | None
     best_step: int | None
     limits: dict[str, Any]
-
-
-class AlreadyDoneEvent(TypedDict):
-    """This training was finished before."""
-
-    event: Literal["already_done"]
-    step: int
 
 
 class FinishedEvent(TypedDict):
@@ -150,24 +100,9 @@ class FinishedEvent(TypedDict):
     not_exported: NotRequired[str]
 
 
-Event = (
-    PhaseEvent
-    | CorpusEvent
-    | FindingEvent
-    | PlanEvent
-    | SettingsEvent
-    | ResumedEvent
-    | RestartedEvent
-    | RejectedEvent
-    | MemoryEvent
-    | TrainEvent
-    | ValidEvent
-    | CheckpointEvent
-    | ScheduleEvent
-    | DoneEvent
-    | AlreadyDoneEvent
-    | FinishedEvent
-)
+_BeforeTraining = PhaseEvent | FindingEvent | CorpusEvent | PlanEvent | SettingsEvent | AlreadyDoneEvent
+_OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | MemoryEvent | FinishedEvent
+Event = _BeforeTraining | _OfTheRun | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent
 EventCallback = Callable[[Event], None]
 
 
