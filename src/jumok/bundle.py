@@ -159,7 +159,7 @@ def _find_bundle(path: Path) -> Path:
         for candidate in (directory, successor(directory), directory):
             if os.path.lexists(candidate / files.MANIFEST):
                 return candidate
-    if not path.exists():
+    if not os.path.exists(path):
         raise BundleError(f"{path}: no such model directory. Check the path.")
     if not path.is_dir():
         raise BundleError(f"{path}: is a file; a model is a directory. Give the directory that holds {WEIGHTS}.")

@@ -54,6 +54,8 @@ def test_files_are_told_apart(arguments: str, shown: str) -> None:
     [
         ("--valid v.txt a.en a.ko", "it is not clear which of these files belong to --valid"),
         ("a.en a.ko --valid", "Option '--valid' requires an argument"),
+        ("a.en a.ko --valid -o run", "Option '--valid' requires an argument"),
+        ("--valid --quiet a.en a.ko", "Option '--valid' requires an argument"),
         ("--valid v.en v.ko a.en a.ko b.ko", "unexpected extra argument (b.ko)"),
         ("--valid v.en v.ko", "Missing argument 'SRC'"),
     ],

@@ -332,3 +332,17 @@ def test_every_part_of_the_work_is_announced(jumok: Jumok, tmp_path: Path) -> No
     expected = ["reading", "vocabulary", "encoding", "corpus", "plan", "settings", "training", "train", "validating"]
     expected += ["valid", "averaging", "done", "exporting", "certifying", "finished"]
     assert [kind for kind in kinds if kind in expected] == expected
+
+
+def test_a_name_that_is_too_long_is_named_without_a_traceback(jumok: Jumok, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    long, source, target = tmp_path / ("x" * 300), tmp_path / "a.en", tmp_path / "a.ko"
+    for command in (
+        ["train", "translator", long, target, "-o", tmp_path / "run"],
+        ["train", "translator", source, target, "-o", long],
+        ["translate", "-m", long, source],
+        ["info", "-m", long],
+    ):
+        ended = jumok(*command)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert str(long) in ended.err

@@ -13,7 +13,7 @@ import pytest
 
 from jumok.bundle import load_bundle
 from jumok.engines.loading import load
-from jumok.errors import ChangedDataError, CheckpointError, ConfigError
+from jumok.errors import ChangedDataError, CheckpointError, ConfigError, InputError
 from jumok.recipes.training import plan, train
 from jumok.recipes.translator import train_translator
 
@@ -83,6 +83,25 @@ def test_more_steps_go_on_and_fresh_starts_again(tmp_path: Path) -> None:
     events.clear()
     train_translator(*corpus, out=tmp_path / "run", steps=5, settings=SMALL, fresh=True, on_event=events.append)
     assert not any(event["event"] == "resumed" for event in events)
+
+
+def test_fresh_with_a_misspelt_file_keeps_the_model_that_is_there(tmp_path: Path) -> None:
+    source, target = write_task(tmp_path, 200, str)
+    train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
+    for mistake in ({"target": tmp_path / "b.tgt"}, {"target": target, "valid": [tmp_path / "v.tsv"]}):
+        with pytest.raises(InputError, match="no such file"):
+            train_translator(source, **mistake, out=tmp_path / "run", steps=3, settings=SMALL, fresh=True)
+    assert load(tmp_path / "run").task == "translator"
+
+
+def test_one_validation_file_needs_no_list_and_languages_come_in_twos(tmp_path: Path) -> None:
+    source, target = write_task(tmp_path, 200, str)
+    (tmp_path / "v.tsv").write_text("a b\ta b\nb a c\tb a c\n", encoding="utf-8")
+    planned = plan("translator", source, target, valid=str(tmp_path / "v.tsv"), steps=3, settings=SMALL)
+    assert planned.facts["valid_examples"] == 2
+    for languages in ("en", ("en",), ("en", "ko", "de")):
+        with pytest.raises(ConfigError, match=r'languages is .*`languages=\("en", "ko"\)`'):
+            plan("translator", source, target, languages=languages, steps=3, settings=SMALL)
 
 
 def test_changed_files_are_noticed(tmp_path: Path) -> None:

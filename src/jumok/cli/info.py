@@ -1,5 +1,6 @@
 """jumok info: what a model directory or a run directory contains."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ def command(model: Path, as_json: bool) -> None:
     Sizes, scores, versions and files; of a training also its progress and the time left.
     """
     facts: dict[str, Any] = {}
-    if (model / "run.json").exists():
+    if os.path.exists(model / "run.json"):
         facts["run"] = _run_facts(model)
     if "run" not in facts or facts["run"]["has_model"]:
         facts["model"] = _model_facts(model)

@@ -33,8 +33,10 @@ def _with_repeated_option(args: Sequence[str]) -> list[str]:
         words = [value] if equals else []
         while rest and (not rest[0].startswith("-") or rest[0] == "-"):
             words.append(rest.pop(0))
+        if not words:
+            raise click.UsageError(f"Option '{option}' requires an argument.")
         taken = _number_of_files(option, words)
-        rewritten += [f"{option}={word}" for word in words[:taken]] if words else [option]
+        rewritten += [f"{option}={word}" for word in words[:taken]]
         rewritten += words[taken:]
     return rewritten + rest
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jumok.data.reading.pairs import read_lines
-from jumok.errors import InputError
+from jumok.data.source_files import require_files
 
 READ_AHEAD, READ_AHEAD_CHARACTERS = 4096, 4_000_000  # the most lines and characters of a chunk
 PAUSE = 0.02  # seconds without a new line after which the lines so far are processed: somebody may be typing
@@ -13,9 +13,7 @@ PAUSE = 0.02  # seconds without a new line after which the lines so far are proc
 
 def lines_of(files: Sequence[Path]) -> Iterator[str]:
     """The lines of all files, one after the other; of standard input if there are none."""
-    for file in files:
-        if file != Path("-") and not file.exists():  # before work is spent on the files before it
-            raise InputError(f"{file}: no such file.")
+    require_files(files)  # before work is spent on the first of them
     for file in files or [Path("-")]:
         yield from read_lines(file)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from jumok import files
 from jumok.data.examples import Example, ExampleKind, InputEncoder, Paths, Rejections
-from jumok.data.source_files import fingerprint_of, keep_streams
+from jumok.data.source_files import fingerprint_of, keep_streams, require_files
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
 from jumok.data.store import TokenStore
@@ -71,12 +71,10 @@ def prepare_corpus(
     made. Memory: less than 100 bytes a sentence pair, a sample of 500,000 lines for the vocabulary, the validation set.
     `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
+    require_files([*paths, *(valid or ())], f"Give {kind.files}.")
     train_files = keep_streams(paths, directory, "input")
     valid_files = None if valid is None else keep_streams(valid, directory, "valid")
     everything = [*train_files, *(valid_files or ())]
-    for path in everything:
-        if not path.exists():
-            raise InputError(f"{path}: no such file. Give {kind.files}.")
     vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
     settings = (kind.name, len(train_files), vocabulary, kind.longest, seed, *kind.variant)
     fingerprint = fingerprint_of(everything, *settings)

@@ -1,5 +1,6 @@
 """The files of a corpus: copies of those that can be read only once, and a fingerprint of all of them."""
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,13 @@ from jumok.data.examples import Paths
 from jumok.data.reading.lines import STANDARD_INPUT, format_of
 from jumok.errors import InputError
 from jumok.files import REAL_FILES, explained_writing, make_directory_durably
+
+
+def require_files(paths: Paths, advice: str = "") -> None:
+    """Refuse a path that does not exist, or that the system does not even accept as a name."""
+    for path in paths:
+        if str(path) != STANDARD_INPUT and not os.path.exists(path):
+            raise InputError(f"{path}: no such file. {advice}".rstrip())
 
 
 def keep_streams(paths: Paths, directory: Path, name: str) -> list[Path]:

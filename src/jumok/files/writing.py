@@ -86,7 +86,7 @@ def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
 
 def make_directory_durably(fs: FileSystem, path: Path) -> None:
     """Create a directory and its missing parents, unless it exists."""
-    if path.is_dir():
+    if os.path.isdir(path):  # False too for a name that is too long
         return
     make_directory_durably(fs, path.parent)
     try:

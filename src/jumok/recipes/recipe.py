@@ -36,7 +36,7 @@ class Recipe(ABC):
     corpus: Corpus
 
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:
-        self.data, self.valid = data, valid
+        self.data, self.valid = data, [valid] if isinstance(valid, str | Path) else valid
         self.inputs = [Path(path).name for path in data]
 
     @classmethod

@@ -15,6 +15,7 @@ from torch import nn
 
 from jumok.bundle import save_bundle
 from jumok.data.examples import InputEncoder
+from jumok.data.source_files import require_files
 from jumok.errors import ChangedDataError, ConfigError, did_you_mean
 from jumok.model.summary import count_parameters
 from jumok.recipes.planning import (
@@ -95,7 +96,7 @@ def train(
     asked, began = asked_settings(task, request), request.get("began") or time.perf_counter()
     keep_freed_memory()
     shard, fresh = request.get("shard", False), request.get("fresh", False)
-    with join_process_group(shard=shard) as group, open_run(Path(out), task, group, fresh=fresh) as run:
+    with join_process_group(shard=shard) as group, open_run(Path(out), recipe, group, fresh=fresh) as run:
         return _Job(recipe, run, group, asked, request, began).run_to_the_end()
 
 
@@ -129,15 +130,17 @@ def _recipe_and_request(
     return recipe, cast(TrainRequest, {name: value for name, value in options.items() if name not in own})
 
 
-def open_run(out: Path, task: str, group: ProcessGroup, *, fresh: bool) -> RunDirectory:
+def open_run(out: Path, recipe: Recipe, group: ProcessGroup, *, fresh: bool) -> RunDirectory:
     """The run directory, emptied if `fresh`. Rank 0 locks and opens it; the others only read in it."""
-    run = RunDirectory.open(out, task) if group.rank == 0 else None
+    if group.rank == 0:  # a misspelt file name must not cost the model that is there
+        require_files([*recipe.data, *(recipe.valid or ())], f"Give {recipe.kind.files}.")
+    run = RunDirectory.open(out, recipe.task) if group.rank == 0 else None
     # torchrun repeats the same command when a process had died: what was trained so far must stay.
     restarted = os.environ.get(RESTART_COUNT, "0") != "0"
     if run is not None and fresh and not restarted:
         run.clear()
     group.barrier()
-    return run or RunDirectory.follow(out, task)
+    return run or RunDirectory.follow(out, recipe.task)
 
 
 class _Job:

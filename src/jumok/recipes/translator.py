@@ -14,6 +14,7 @@ from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.torch import TorchTranslator
+from jumok.errors import ConfigError
 from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
 from jumok.recipes.recipe import PathLike, Recipe
@@ -59,6 +60,8 @@ class TranslatorRecipe(Recipe):
         languages: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(data, valid)
+        if languages is not None and (isinstance(languages, str) or len(languages) != 2):
+            raise ConfigError(f'languages is {languages!r}; give two, as in `languages=("en", "ko")`.')
         self.kind, self.languages = pairs_in(languages), languages or _languages_of(self.inputs)
 
     def card(self) -> dict[str, Any]:

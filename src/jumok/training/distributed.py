@@ -103,7 +103,10 @@ def join_process_group(*, shard: bool = False) -> Iterator[ProcessGroup]:
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size <= 1:
         if shard:
-            raise ConfigError("`shard=True` is for several processes, and this is one. Use torchrun or `processes=N`.")
+            raise ConfigError(
+                "`shard=True` is for several processes, and this is one. Start them with torchrun, or on the command "
+                "line with `processes=N`."
+            )
         yield SINGLE_PROCESS
         return
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]

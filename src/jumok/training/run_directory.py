@@ -46,7 +46,7 @@ class RunDirectory:
         incomplete last line of the log is cut off.
         """
         _require_ours(path)
-        is_new = not path.exists()
+        is_new = not os.path.exists(path)
         files.make_directory_durably(fs, path)
         run = cls(path, task, _take_lock(path / LOCK), fs, is_new=is_new)
         try:
@@ -167,7 +167,7 @@ def _require_ours(path: Path) -> None:
     """Raise if a directory holds other files than those of a run, before even a lock file is written there."""
     if os.path.lexists(path) and not path.is_dir():
         raise CheckpointError(f"{path}: is not a directory. {_ELSEWHERE}")
-    if not path.exists() or os.path.lexists(path / RUN):
+    if not os.path.exists(path) or os.path.lexists(path / RUN):
         return
     names = sorted(entry.name for entry in path.iterdir())
     foreign = [name for name in names if name not in _OURS and not files.is_leftover(name)]

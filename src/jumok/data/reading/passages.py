@@ -22,7 +22,7 @@ def read_passages(paths: Paths, rejections: Rejections) -> Iterator[Example]:
         found = True
         yield example
     if not found:
-        raise InputError(f"{', '.join(map(display_name, paths))}: contains no text.\n{rejections.render()}")
+        raise InputError(f"{', '.join(map(display_name, paths))}: contains no text.\n{rejections.render()}".rstrip())
 
 
 def _passages(path: str | Path, rejections: Rejections) -> Iterator[Example]:
