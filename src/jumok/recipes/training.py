@@ -66,7 +66,7 @@ class TrainRequest(TypedDict, total=False):
     shard: bool  # several processes share one model's weights; for a model too large for one
     on_event: EventCallback  # called with everything that happens; see training/events.py
     stop_requested: Callable[[], bool]  # asked after every step: True saves and stops
-    began: float | None  # time.perf_counter() when the minutes asked for began; now, if not given
+    began: float  # time.perf_counter() when the minutes asked for began; now, if not given
 
 
 @dataclass(frozen=True)
@@ -93,24 +93,22 @@ def train(
     Called again with the same arguments it resumes. `options` are those of `TrainRequest` and of the task's recipe.
     """
     recipe, request = _recipe_and_request(task, data, valid, options)
-    asked, began = asked_settings(task, request), request.get("began") or time.perf_counter()
+    asked = asked_settings(task, request)
+    request.setdefault("began", time.perf_counter())
     keep_freed_memory()
     shard, fresh = request.get("shard", False), request.get("fresh", False)
     with join_process_group(shard=shard) as group, open_run(Path(out), recipe, group, fresh=fresh) as run:
-        return _Job(recipe, run, group, asked, request, began).run_to_the_end()
+        return _Job(recipe, run, group, asked, request).run_to_the_end()
 
 
 def asked_settings(task: str, request: TrainRequest) -> Settings:
     """All settings asked for. An impossible preset, model or length is refused before anything is written."""
     given = request.get("settings")
     settings = given if isinstance(given, Settings) else Settings.from_dict({}).changed(given or {})
-    wanted = {
-        "preset": request.get("preset"),
-        "stop.minutes": request.get("minutes"),
-        "stop.steps": request.get("steps"),
-        "stop.epochs": request.get("epochs"),
-    }
-    asked = settings.changed({name: value for name, value in wanted.items() if value is not None})
+    names = {"preset": "preset", "minutes": "stop.minutes", "steps": "stop.steps", "epochs": "stop.epochs"}
+    asked = settings.changed(
+        {names[key]: value for key, value in request.items() if key in names and value is not None}
+    )
     require_one_length(asked.stop)
     resolve(task_named(task).recipe).check_settings(asked)
     return asked
@@ -147,15 +145,10 @@ class _Job:
     """One call of `train`: what its steps share, and the steps."""
 
     def __init__(
-        self,
-        recipe: Recipe,
-        run: RunDirectory,
-        group: ProcessGroup,
-        asked: Settings,
-        request: TrainRequest,
-        began: float,
+        self, recipe: Recipe, run: RunDirectory, group: ProcessGroup, asked: Settings, request: TrainRequest
     ) -> None:
-        self.recipe, self.run, self.group, self.asked, self.began = recipe, run, group, asked, began
+        self.recipe, self.run, self.group, self.asked = recipe, run, group, asked
+        self.began = request["began"]
         self.on_event: EventCallback = request.get("on_event", ignore_event) if group.rank == 0 else ignore_event
         self.stop_requested = request.get("stop_requested", lambda: False)
         self.changes_allowed = request.get("continue_with_changes", False)
