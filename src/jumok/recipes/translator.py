@@ -51,7 +51,7 @@ class TranslatorRecipe(Recipe):
     """Teacher forcing on sentence pairs; the best model is the one with the best BLEU."""
 
     task, epochs_type = "translator", TranslationEpochs
-    validation_cost, export_cost = 3.0, 8.0
+    validation_cost, export_cost = 2.0, 8.0
 
     def __init__(
         self,
