@@ -529,3 +529,9 @@ def test_read_lines_names_the_line_it_cannot_read(write: Callable[..., Path], li
     assert [next(texts), next(texts)] == ["good", ""]
     with pytest.raises(InputError, match=rf"a\.txt:3: {message}"):
         next(texts)
+
+
+def test_json_under_names_of_languages_asks_for_two_of_them(write: Callable[..., Path]) -> None:
+    record = write("a.jsonl", '{"en-US": "one", "ko-KR": "hana"}\n')
+    with pytest.raises(InputError, match=r'no text for both sides.*\n.*\n.*`languages=\("en", "ko"\)`'):
+        list(read_pairs([record], Rejections()))

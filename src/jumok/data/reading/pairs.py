@@ -7,7 +7,17 @@ from pathlib import Path
 from jumok.data.examples import Example, Paths, Rejections
 from jumok.data.reading.formats import holds_both_sides, read_single_file
 from jumok.data.reading.languages import Languages
-from jumok.data.reading.lines import EMPTY, STANDARD_INPUT, Damage, Record, Side, byte_lines, display_name, text_of
+from jumok.data.reading.lines import (
+    EMPTY,
+    NO_TEXTS,
+    STANDARD_INPUT,
+    Damage,
+    Record,
+    Side,
+    byte_lines,
+    display_name,
+    text_of,
+)
 from jumok.errors import InputError
 
 
@@ -58,6 +68,8 @@ def read_pairs(
         left_out = rejections.total > rejected_before
         why = f"every line was left out:\n{rejections.render()}" if left_out else "there is nothing in it."
         hint = "" if len(paths) == 2 else "\nGive two text files, or one TSV, CSV, JSONL or TMX file with both sides."
+        if NO_TEXTS.reason in why:  # in JSON and TMX, texts have names
+            hint += '\nIf its texts are under the names of languages, give two of them: `languages=("en", "ko")`.'
         raise InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
 
 
