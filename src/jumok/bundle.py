@@ -2,9 +2,8 @@
 
     config.json  weights.safetensors  card.json  MANIFEST.json  and the file of its encoder, such as tokenizer.model
 
-card.json names the encoder, a key of `jumok.tasks.ENCODERS`; one that names none has a tokenizer. Other files and
-folders (a README, an export) may lie in the directory; they are not part of the bundle and are never read here.
-Neither writing nor reading imports torch: weights are float32 NumPy arrays.
+card.json names the encoder, a key of `jumok.tasks.ENCODERS` (default: tokenizer). Other files and folders are not part
+of the bundle and are never read here. Needs no torch: weights are float32 NumPy arrays.
 """
 
 import hashlib
@@ -75,10 +74,7 @@ def save_bundle(
     card: Mapping[str, Any],
     fs: FileSystem = files.REAL_FILES,
 ) -> None:
-    """Write or replace the bundle at `path`: at every instant `load_bundle(path)` finds the old one or the new.
-
-    `encoder` is its name, a key of ENCODERS, and its content.
-    """
+    """Write or replace the bundle at `path`, loadable at every instant. `encoder`: its key in ENCODERS, its content."""
     if path.exists() and not (path / files.MANIFEST).is_file():
         raise BundleError(f"{path}: exists and is not a model directory. Choose another directory or move it away.")
     files.make_directory_durably(fs, path.parent)
@@ -109,10 +105,9 @@ def replace_directory(
 def finish_replacement(path: Path, *, fs: FileSystem = files.REAL_FILES) -> None:
     """Rename the successor of `path` to `path` if there is one, as after a crash; only the writing process may do so.
 
-    No system call that works everywhere replaces a directory atomically. A symbolic link can be replaced, but `cp -r`
-    would copy the link instead of the model. So the new directory is first written completely beside the old one under
-    a name of its own. Between the two renames that follow nothing is called `path`, and readers take the successor; a
-    crash there is repaired by calling this again.
+    No system call replaces a directory atomically everywhere, and `cp -r` would copy a symbolic link instead of the
+    model. So the new directory is first written beside the old one. Between the two renames that follow nothing is
+    called `path`, and readers take the successor; a crash there is repaired by calling this again.
     """
     new = successor(path)
     if not new.exists():

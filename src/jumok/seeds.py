@@ -7,11 +7,8 @@ import numpy as np
 
 
 def derive_seed(seed: int, purpose: str, *numbers: int) -> int:
-    """Return a seed for one purpose, such as `derive_seed(seed, "dropout", epoch, step, rank)`.
-
-    The same arguments give the same seed on every machine and in every version; different arguments, or the same in
-    another order, give an unrelated one. It has 63 bits and so fits a signed 64-bit integer.
-    """
+    """Return a seed (63 bits) for one purpose, such as `derive_seed(seed, "dropout", epoch, step, rank)`. The same
+    arguments give the same seed on every machine and in every version; others, or another order, an unrelated one."""
     # As JSON, because different arguments never have the same text.
     text = json.dumps([int(seed), purpose, *(int(number) for number in numbers)])
     return int.from_bytes(sha256(text.encode()).digest()[:8], "little") >> 1

@@ -37,11 +37,9 @@ def usable_cores() -> int:
 
 
 def keep_freed_memory() -> bool:
-    """Tell the C library to reuse freed memory instead of returning it to the system. Return False if it cannot.
-
-    A training step allocates and frees hundreds of tensors. glibc returns large ones to the system at once, and the
-    next step gets them cleared and mapped anew, page by page: with a small model that is 40 % of the time.
-    """
+    """Tell the C library to reuse freed memory instead of returning it to the system; return False if it cannot. glibc
+    returns the large tensors of each training step, and the next one gets them cleared and mapped anew, page by page:
+    with a small model that is 40 % of the time."""
     import ctypes
 
     try:
@@ -63,9 +61,7 @@ def open_without_following(path: Path) -> int:
 
 def lock_file(descriptor: int) -> None:
     """Lock an open file exclusively, until it is closed or this process ends, however it ends.
-
-    Raises BlockingIOError at once if another process, or another descriptor of this one, holds the lock.
-    """
+    Raises BlockingIOError at once if another process, or another descriptor of this one, holds the lock."""
     if fcntl is not None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
@@ -116,10 +112,8 @@ def sync_directory(path: Path) -> None:
 
 
 def retry_while_in_use(change: Callable[[], None]) -> None:
-    """Call `change`, which renames or removes files. On Windows, try again for some seconds while one is in use.
-
-    Windows refuses both while any process has the file open, as readers and virus scanners do for moments.
-    """
+    """Call `change`, which renames or removes files. On Windows, which refuses both while any process (a reader, a
+    virus scanner) has the file open, try again for some seconds."""
     delay = 0.01
     end = time.monotonic() + _IN_USE_SECONDS
     while WINDOWS and time.monotonic() < end:

@@ -1,8 +1,6 @@
 """The table of tasks: one entry a task, with its names and references to its parts.
-
-References are strings, "module:name", and are imported only when `resolve` is asked for one: this file imports neither
-torch nor any other part of Jumok. A new task is one more entry here, or one `register` call elsewhere.
-"""
+References, "module:name", are imported only by `resolve`: this file imports neither torch nor any other part of Jumok.
+A new task is one more entry here, or one `register` call elsewhere."""
 
 from dataclasses import dataclass
 from importlib import import_module

@@ -16,10 +16,8 @@ MOST_CELLS = 40  # in a row of a confusion matrix; larger ones have no numbers, 
 
 
 def draw_attention(weights: FloatMatrix, source: Sequence[str], target: Sequence[str], path: Path) -> list[str]:
-    """Draw weights [T, S] to a PNG: a row for each target token (query), a column for each source token (key).
-
-    Where no installed font has the letters of a side, its tokens are numbered; the lines returned explain the numbers.
-    """
+    """Draw weights [T, S] to a PNG: a row for each target token (query), a column for each source token (key). Where no
+    installed font has the letters of a side, its tokens are numbered; the lines returned explain the numbers."""
     legend: list[str] = []
     fonts = [DEFAULT_FONT]  # each is used for the letters that those before it lack
     names = []

@@ -74,9 +74,7 @@ def _exiting_if(another_ended: Callable[[], bool]) -> Iterator[None]:
 
 def _standard_input_ended() -> Callable[[], bool]:
     """Return a function that says whether rank 0 has ended: the system then closes its end of this process' stdin.
-
-    The parent's process id would not tell on Windows: it stays the same.
-    """
+    The parent's process id would not tell on Windows: it stays the same."""
     ended = threading.Event()
 
     def read() -> None:

@@ -18,10 +18,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 @contextmanager
 def output_to(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file `path`.part that is renamed to `path` at the end.
-
-    After an error, the incomplete file is kept and named in a message.
-    """
+    """Standard output, or `path`.part, renamed to `path` at the end. After an error, a message names the .part file."""
     if path is None:
         yield sys.stdout
         return

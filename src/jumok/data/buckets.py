@@ -37,11 +37,8 @@ class BatchPlan:
 
 
 def plan_batches(lengths: tuple[Lengths, ...], tokens: int, seed: int, epoch: int) -> BatchPlan:
-    """Batches whose padded size, rows × longest length, is at most `tokens` in every column.
-
-    A single example longer than that is a batch of its own. Examples are sorted by the last column, then by the others,
-    then at random, so that batches differ between epochs.
-    """
+    """Batches whose padded size, rows × longest length, is at most `tokens` in every column, or of one longer example.
+    Examples are sorted by the last column, then the others, then at random: batches differ between epochs."""
     if tokens < 1:
         raise ConfigError(f"batch.tokens={tokens} must be at least 1.")
     # Raw bits: NumPy may change how it draws from distributions in a later version, and the order must not change.
@@ -52,20 +49,15 @@ def plan_batches(lengths: tuple[Lengths, ...], tokens: int, seed: int, epoch: in
 
 
 def _zigzag(lengths: tuple[Lengths, ...]) -> list[Lengths]:
-    """Sort keys, most important last. The others rise under even lengths of the last column and fall under odd ones.
-
-    So neighbours stay alike where the last column changes: short sources next to short ones, long next to long.
-    """
+    """Sort keys, most important last. The others rise under even lengths of the last column and fall under odd ones, so
+    that neighbours stay alike where the last column changes."""
     direction = np.where(lengths[-1] % 2 == 0, 1, -1)
     return [*(column * direction for column in lengths[:-1]), lengths[-1]]
 
 
 def _cut(widths: npt.NDArray[np.int64], tokens: int) -> npt.NDArray[np.int64]:
     """Where each batch begins, and the end: as many rows as fit, counting all as wide as the widest of them.
-
-    `widths` need not be sorted. Each turn of the loop makes one batch; a running maximum over a stretch that surely
-    contains its end finds it without looking at rows one by one.
-    """
+    `widths` need not be sorted: a running maximum over a stretch that surely contains the end of a batch finds it."""
     bounds = [0]
     while (start := bounds[-1]) < len(widths):
         most = max(1, tokens // max(1, int(widths[start])))

@@ -2,8 +2,7 @@
 
     store/  tokenizer.model  train/  valid.jsonl  rejected.tsv  prepared.json
 
-It is made once, and again when a file or a setting that matters has changed or anything is missing or damaged. The
-`ExampleKind` of a task says what is read and how it is encoded.
+It is made again when a file or a setting that matters has changed, or anything is missing or damaged.
 """
 
 import json
@@ -66,10 +65,9 @@ def prepare_corpus(
 ) -> Corpus:
     """The corpus in these files: opened if it is in `directory` already, else made and kept there.
 
-    Raises ChangedDataError, before anything is written, if `expected` is given and is not the fingerprint. With an
-    `encoder` none is learned, and `size` does not matter. The files are hashed, and parsed once if the corpus is to be
-    made. Memory: less than 100 bytes a sentence pair, a sample of 500,000 lines for the vocabulary, the validation set.
-    `on_phase` gets "vocabulary" and "encoding" when these begin.
+    Raises ChangedDataError, before anything is written, if `expected` is given and is not the fingerprint.
+    With an `encoder` none is learned, and `size` does not matter. Memory: less than 100 bytes a sentence pair, 500,000
+    sampled lines for the vocabulary, the validation set. `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
     require_files([*paths, *(valid or ())], f"Give {kind.files}.")
     train_files = keep_streams(paths, directory, "input")

@@ -20,9 +20,7 @@ def learn_tokenizer(
     examples: Callable[[], Iterator[Example]], size: int | None, seed: int, *, largest: int | None = None
 ) -> tuple[Tokenizer, str]:
     """Train a subword tokenizer on the texts of the examples; returns it with the reason for its size.
-
-    Without a `size`, it is chosen by the amount of text, and is at most `largest`.
-    """
+    Without a `size`, it is chosen by the amount of text, and is at most `largest`."""
     chosen, reason = size or 0, f"{size:,} asked for" if size else ""
 
     def choose(statistics: TextStatistics) -> int:

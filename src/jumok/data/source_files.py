@@ -67,9 +67,7 @@ def _all_files(path: Path) -> list[Path]:
 
 def _deciding_names(path: Path) -> list[str]:
     """The parts of names that change what is read: labels of texts in directories, and whether a table is CSV or TSV.
-
-    A file of any other format cannot be read under the name of another, so that its name does not matter.
-    """
+    A file of any other format cannot be read under the name of another, so that its name does not matter."""
     if path.is_dir():
         return [file.relative_to(path).as_posix() for file in _all_files(path)]
     return [".csv"] if format_of(path) == ".csv" else []

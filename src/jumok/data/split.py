@@ -14,8 +14,7 @@ class Holdout:
     """Chooses validation examples while a corpus is read once: `add` every example, then `choose`.
 
     Examples whose first inputs have the smallest hashes are held out, so that repeated ones stay on one side. Of every
-    class, the example with the largest hash is trained on, because the model needs at least one. Memory: the hashes of
-    HELD_OUT_MOST examples and of one example a class.
+    class, the one with the largest hash is trained on. Memory: hashes of HELD_OUT_MOST examples and of one a class.
     """
 
     def __init__(self, seed: int) -> None:

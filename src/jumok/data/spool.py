@@ -14,10 +14,7 @@ _EXAMPLES_AT_A_TIME = 256
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """A temporary file of examples, each with a number; as large as their inputs. Inputs are kept as JSON.
-
-    The file has no name, or the system removes it with the last handle: nothing is left however the process ends.
-    """
+    """A temporary file of numbered examples, as JSON. The system removes it with the last handle, after a crash too."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,9 +1,5 @@
 """Token ids on disk, memory-mapped: built once, read in any order, possibly larger than memory.
-
-    train/  source.ids  source.lengths  target.ids  target.lengths …  store.json
-
-A store exists completely or not at all: it is written under another name and renamed.
-"""
+A store (source.ids, source.lengths, target.ids, target.lengths … store.json) is renamed to its name when complete."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack

@@ -16,11 +16,8 @@ LEAST_LENGTH = 8  # shorter sequences count as this long: each also costs a scor
 
 
 def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[list[int]]:
-    """Indices of `lengths` in batches of similar length: longest length * batch size * rows is within the budget.
-
-    The longest come first, so that what does not fit into memory fails at once. A sequence over the budget has a batch
-    of its own.
-    """
+    """Indices of `lengths` in batches of similar length: longest length * batch size * rows is within the budget. The
+    longest come first, so that what exceeds memory fails at once. A sequence over the budget is a batch of its own."""
     batches: list[list[int]] = []
     room = 0
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):

@@ -2,8 +2,7 @@
 
     model/ctranslate2/  model.bin  config.json  …vocabulary.json  certificate.json  MANIFEST.json
 
-An older export stays until the new one is complete. The weights come from the bundle as arrays: only the comparison for
-the certificate needs PyTorch. Each task's own part is `make_spec` in `engines/<task>/ctranslate2.py`.
+An older export stays until the new one is complete. Only certifying needs PyTorch. Each task has a `make_spec`.
 """
 
 import tempfile
@@ -33,11 +32,8 @@ Certify = Callable[[Path], dict[str, Any]]
 
 
 def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
-    """Convert the model of a bundle, certify it and write it; returns its directory.
-
-    `certify` gets a directory with the converted model and returns the contents of certificate.json, or raises. Files
-    that it adds to the directory are written too.
-    """
+    """Convert the model of a bundle, certify it and write it; returns its directory. `certify` gets a directory with
+    the converted model, to which it may add files, and returns the contents of certificate.json, or raises."""
     require_choice("quantization", quantization, QUANTIZATIONS)
     config = config_from_dict(bundle.config)
     require_exportable(config)

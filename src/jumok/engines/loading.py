@@ -12,11 +12,8 @@ from jumok.tasks import ENCODERS, Task, resolve, task_named
 
 
 def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any:
-    """Load a model directory, or the run directory of a training.
-
-    Returns the facade of the model's task: a `TextTranslator`, `TextClassifier` or `TextLanguageModel`. With `task`, a
-    model of another task is a BundleError that says how to use it. `options` are those of the facade's `open`.
-    """
+    """Load a model directory, or the run directory of a training: the facade of its task, such as `TextTranslator`.
+    With `task`, a model of another task is a BundleError that says how to use it. `options` are those of its `open`."""
     require_choice("engine", engine, ("auto", *ENGINES))
     bundle = load_bundle(Path(path))
     found = task_of(bundle)

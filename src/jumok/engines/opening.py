@@ -34,11 +34,8 @@ def read_certificate(directory: Path) -> dict[str, Any]:
 
 
 def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, **options: Any) -> Any:
-    """The engine of a bundle that `engine` means, by references "module:name" to both engines of its task.
-
-    "auto" is CTranslate2 where there is an export. `options` are those of the CTranslate2 engine, which is also given
-    how to make the other.
-    """
+    """The engine of a bundle, by references "module:name" to both engines of its task. "auto" is CTranslate2 where
+    there is an export. `options` are those of the CTranslate2 engine, which is also given how to make the other."""
     original = partial(_torch_engine, bundle, in_torch)
     directory = None if engine == "torch" else exported_model(bundle)
     if directory is not None:

@@ -1,7 +1,5 @@
 """What all PyTorch engines share: a model from a bundle, evaluation mode, log-probabilities, sentence vectors.
-
-Shape letters: B rows, S source tokens with `</s>`, T tokens, N positions, D d_model, V vocabulary.
-"""
+Shape letters: B rows, S source tokens with `</s>`, T tokens, N positions, D d_model, V vocabulary."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -72,8 +70,7 @@ class TorchEngine:
         """Evaluation and inference mode for texts of `longest` tokens and `<s>` or `</s>`; restores training mode."""
         model = self.model
         with torch.no_grad():
-            # The table of positions grows here, if it must: tensors made in inference mode could not be trained with
-            # later.
+            # The table of positions grows here, if it must: tensors made in inference mode could not be trained with.
             model.embed.positions(torch.zeros(1, 1, model.config.d_model, device=self.device), longest)
         training = [module for module in model.modules() if module.training]
         model.eval()
@@ -115,9 +112,8 @@ class TorchEngine:
     def mean_states(self, encode: Callable[[Tensor], Tensor], texts: TokenIds, longest: int) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text, the mean of its encoder states; zeros for one without any token.
 
-        The encoder of a translator has to put everything that the translation needs into these states, so sentences of
-        similar meaning are near each other. `encode` gives the states [B, S, D] of ids [B, S]. Texts of more than
-        `longest` tokens are encoded in parts. To be called inside `evaluating`.
+        Sentences of similar meaning are near each other. `encode` gives the states [B, S, D] of ids [B, S]; texts of
+        more than `longest` tokens are encoded in parts. To be called inside `evaluating`.
         """
         parts = [(text, ids[i : i + longest]) for text, ids in enumerate(texts) for i in range(0, len(ids), longest)]
         result = np.zeros((len(texts), self.model.config.d_model), np.float32)

@@ -1,8 +1,7 @@
 """Files that survive a crash, a full disk and damage: written durably, verified before they are used.
 
-A durable directory holds its files and a MANIFEST.json with the size and SHA-256 of each. It is written under a
-temporary name and renamed when everything in it is on the disk, so it exists completely or not at all. Everything that
-changes the disk goes through a `FileSystem`; tests pass one that fails on purpose.
+A durable directory has a MANIFEST.json with the size and SHA-256 of each file. It is written under a temporary name and
+renamed when complete and on the disk. All that changes the disk goes through a `FileSystem`; tests pass one that fails.
 """
 
 from jumok.errors import UnreadableError, WriteError

@@ -61,10 +61,8 @@ def write_directory_durably(
     fs: FileSystem, final: Path, files: Mapping[str, bytes | Callable[[], bytes]], *, bytes_needed: int
 ) -> None:
     """Create the directory `final`, which must not exist, with a manifest: complete and on the disk, or not at all.
-
-    A content may be a function that returns it, so that only one large file is in memory at a time. The free space is
-    compared with `bytes_needed` for all files first. A failure leaves nothing behind, a kill leaves a `.tmp-*`.
-    """
+    A content may be a function that returns it, so that only one large file is in memory at a time.
+    `bytes_needed` is compared with the free space first. A failure leaves nothing behind, a kill leaves a `.tmp-*`."""
     with _renamed_to(fs, final, bytes_needed) as temporary:
         if os.path.lexists(final):
             raise FileExistsError(errno.EEXIST, "it exists already")

@@ -1,8 +1,5 @@
-"""Calibrated probabilities from a classifier's scores, and its metrics: accuracy, F1, calibration error.
-
-Axes: B texts, C classes. One temperature for all scores, fitted on validation texts, calibrates the probabilities: of
-the texts that are positive with probability 80 %, 80 % are positive.
-"""
+"""A classifier's metrics, and probabilities calibrated by one temperature fitted on validation texts: of the texts that
+are positive with probability 80 %, 80 % are positive. Axes: B texts, C classes."""
 
 import math
 
@@ -34,10 +31,8 @@ def negative_log_likelihood(scores: ClassScores, labels: Labels, temperature: fl
 
 def fit_temperature(scores: ClassScores, labels: Labels, *, rounds: int = 40) -> float:
     """The temperature that makes the labels most probable, by golden-section search: there is one minimum.
-
     Labels are smoothed as in Platt scaling, with weight 1 / (n + 2) for n texts: otherwise a few texts that are all
-    classified correctly would make the model certain of everything.
-    """
+    classified correctly would make the model certain of everything."""
     low, high = math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)
     for _ in range(rounds):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

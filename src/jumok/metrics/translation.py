@@ -40,10 +40,7 @@ class PairScore:
 
 
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str | None = None) -> CorpusScores:
-    """BLEU and chrF of all sentences together, one reference each.
-
-    `tokenize` is a tokenisation of sacreBLEU; None chooses by the script of the references, see `choose_tokenization`.
-    """
+    """BLEU and chrF of all sentences, one reference each. `tokenize` is sacreBLEU's, else see `choose_tokenization`."""
     _require_pairs(hypotheses, references)
     try:
         from sacrebleu.metrics.bleu import BLEU

@@ -1,8 +1,5 @@
-"""Attention, sections 3.2.1 and 3.2.2 of the paper.
-
-Axes: B batch, H heads, T queries, S keys, D d_model, Dq width of the query input, K width of a query and
-a key in a head, Dv width of a value.
-"""
+"""Attention, sections 3.2.1 and 3.2.2 of the paper. Axes: B batch, H heads, T queries, S keys, D d_model, Dq width of
+the query input, K width of a query and a key in a head, Dv width of a value."""
 
 import math
 
@@ -155,10 +152,8 @@ class MultiHeadAttention(nn.Module):
     def look_up(
         self, x: Float[Tensor, "N T Dq"], memory: KeyValues, mask: Bool[Tensor, "..."] | None
     ) -> Float[Tensor, "N T D"]:
-        """Attention of `x` to a memory. N may be a multiple of its rows: several hypotheses for each sentence.
-
-        Queries do not see each other, so the hypotheses of a sentence are simply more queries on the same keys.
-        """
+        """Attention of `x` to a memory. N may be a multiple of its rows: several hypotheses for each sentence, which do
+        not see each other and so are simply more queries on the same keys."""
         rows, sentences = x.shape[0], memory.keys.shape[0]
         if rows % sentences if sentences else rows:
             raise ShapeError(

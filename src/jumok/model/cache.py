@@ -1,8 +1,7 @@
 """Keys and values kept between decoding steps.
 
-A cache is an immutable value: it is passed in, and a longer one is returned. Yet a step does not copy what is already
-there: the tensors have spare capacity, and appending writes behind the last position. Only the newest cache may do
-that; when an older one is continued (two continuations of one past), it is copied first.
+A cache is immutable: a longer one is returned. Yet a step does not copy it: the tensors have spare capacity, and
+appending writes behind the last position. Only the newest cache may do that; an older one, continued, is copied first.
 """
 
 from __future__ import annotations
@@ -79,11 +78,8 @@ class KeyValues:
 
 @dataclass(frozen=True)
 class DecoderCache:
-    """The state of a decoder: its own past, and the keys and values of the source.
-
-    `past[l]` has a row for every hypothesis, `memory[l]` one for every sentence, computed once. A sentence may have
-    several hypotheses, next to each other: row = sentence * hypotheses + hypothesis.
-    """
+    """The state of a decoder: its own past, and the keys and values of the source. `past[l]` has a row for every
+    hypothesis (sentence * hypotheses + hypothesis), `memory[l]` one for every sentence, computed once."""
 
     past: tuple[KeyValues | None, ...]  # one a layer; None before the first token
     memory: tuple[KeyValues, ...] = ()  # one a layer; empty for a language model
@@ -96,9 +92,7 @@ class DecoderCache:
 
     def reorder(self, rows: Int[Tensor, " N"], sentences: Int[Tensor, " M"] | None = None) -> DecoderCache:
         """Hypothesis n of the result continues hypothesis `rows[n]`; `sentences` stay, when others have ended.
-
-        The keys of the sentences are copied only when some leave: that makes beams cheap.
-        """
+        The keys of the sentences are copied only when some leave: that makes beams cheap."""
         past = tuple(layer and layer.reorder(rows) for layer in self.past)
         if sentences is None:
             return replace(self, past=past)

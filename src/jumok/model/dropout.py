@@ -1,9 +1,8 @@
 """Dropout with cheap random numbers on a CPU.
 
 PyTorch draws them one by one on a single thread, a fifth of the training time of a small model. Here 16 random bits
-decide each element, four elements to one draw of a fast generator; the comparison runs on all cores. The rate is met to
-1/131072. Each call takes one number from PyTorch's own generator as its seed, so `torch.manual_seed` makes it
-reproducible, and there is no other state to save.
+decide each element (the rate is met to 1/131072), four elements to one draw of a fast generator. Each call takes its
+seed from PyTorch's generator, so `torch.manual_seed` makes it reproducible, and there is no other state to save.
 """
 
 import numpy as np

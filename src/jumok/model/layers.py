@@ -93,10 +93,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, then attention to the encoder's output, then feed-forward.
-
-    Without `cross` the middle sublayer is left out: the layer of a language model.
-    """
+    """Masked self-attention, attention to the encoder's output (with `cross`; not in language models), feed-forward."""
 
     def __init__(
         self,

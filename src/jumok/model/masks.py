@@ -1,8 +1,5 @@
-"""Masks. True = may be attended to, everywhere in this package.
-
-Axes: B batch, T queries, S keys; the axis of heads has length 1, so that one mask serves all heads. A row that may
-attend to nothing gets weights of exactly zero, never NaN (see attention.py).
-"""
+"""Masks. True = may be attended to, everywhere in this package. Axes: B batch, T queries, S keys; the axis of heads has
+length 1. A row that may attend to nothing gets weights of exactly zero, never NaN (see attention.py)."""
 
 import torch
 from jaxtyping import Bool, Int

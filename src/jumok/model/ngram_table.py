@@ -1,8 +1,7 @@
 """The n-grams of a text and their scores, in NumPy: needs no torch, since no gradient ever goes through.
 
-N-grams are found by hash, so there is no list of them to keep: two rare ones may share a row of the table.
-Axes: B texts, S tokens, U units (tokens or characters), L lengths of n-grams, R = L U, P rows of the table, C classes,
-V vocabulary.
+N-grams are found by hash, so there is no list of them to keep: two rare ones may share a row of the table. Axes: B
+texts, S tokens, U units (tokens or characters), L lengths of n-grams, R = L U, P table rows, C classes, V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -20,11 +19,8 @@ FloatArray = npt.NDArray[np.float32]
 
 
 def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, BoolArray]:
-    """Hashes of all n-grams of units [B, U], n = 1 … longest.
-
-    Returns the table row [L, B, U] of the n-gram of each length that begins at each unit, and whether there is one: an
-    n-gram holds no padding.
-    """
+    """Hashes of all n-grams of units [B, U], n = 1 … longest: the table row [L, B, U] of the n-gram of each length that
+    begins at each unit, and whether there is one (an n-gram holds no padding)."""
     hashes, complete = [], []
     mixed, real = np.zeros_like(units), np.ones_like(units, np.bool_)
     for shift in range(longest):
@@ -76,9 +72,7 @@ class NgramTable:
 
     def attribution(self, text: IntArray, chosen: int) -> FloatArray:
         """How much each token of a text [1, S] adds to the score of a class, less the mean of the others: [S].
-
-        The score of an n-gram is shared equally by its tokens.
-        """
+        The score of an n-gram is shared equally by its tokens."""
         hashes, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
         others = (self.scores.sum(1) - self.scores[:, chosen]) / max(1, self.scores.shape[1] - 1)
         found, counted = self.rows(text)

@@ -1,8 +1,7 @@
 """A score for every n-gram of tokens or characters: a linear bag-of-n-grams model as a layer.
 
-"not good" and "not bad at all" decide what a whole review means. An encoder can learn such phrases too, but needs to
-see them more often; together they are better than either. Where a character is a syllable or a word, as in Korean and
-Chinese, character n-grams say more than token n-grams, and both together most.
+An encoder can learn phrases such as "not bad at all" too, but needs to see them more often; together they are
+better than either. In Korean and Chinese, character n-grams say more than token n-grams, and both together most.
 Axes: B texts, S tokens, R n-grams, C classes.
 """
 
@@ -17,10 +16,7 @@ LONGEST_TOKEN = 16  # characters of a token
 
 
 class NgramScores(nn.Module):
-    """`NgramTable` as a layer. Scores and scales are fitted before the encoder is trained, and stay fixed.
-
-    (`recipes/ngram_fit.py` fits them.)
-    """
+    """`NgramTable` as a layer, fitted by `recipes/ngram_fit.py` before the encoder is trained, then kept fixed."""
 
     def __init__(self, config: ClassifierConfig, unit: str) -> None:
         super().__init__()

@@ -10,9 +10,7 @@ from jumok.model.config.base import POSITIONS
 
 def sinusoids(length: int, d_model: int, start: int = 0) -> Float[Tensor, "T D"]:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, for pos = start … start + length - 1.
-
-    Computed in float64 and rounded once: in float32 the angle would be wrong in the fourth digit at position 10,000.
-    """
+    In float64, rounded once: in float32 the angle would be wrong in the fourth digit at position 10,000."""
     _check_span(start, length)
     if d_model < 2 or d_model % 2:
         raise ConfigError(f"Sinusoids come in pairs of sine and cosine, so their width must be even and not {d_model}.")

@@ -1,7 +1,4 @@
-"""All of Figure 1: the encoder and the decoder.
-
-Axes: B sentences, N target rows (a multiple of B), S source, T target, D d_model, V vocabulary.
-"""
+"""All of Figure 1. Axes: B sentences, N target rows (a multiple of B), S source, T target, D d_model, V vocabulary."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -46,10 +43,8 @@ class Translator(nn.Module):
         self, target: Int[Tensor, "N T"], context: Memory | DecoderCache
     ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
         """The states after T more target tokens, and the extended cache.
-
         `context` is the encoder's memory at the start of a text, the returned cache after that. N may be a multiple of
-        the sentences in it: several hypotheses for each, next to each other. Padding is only at the end of a row.
-        """
+        the sentences in it: several hypotheses for each, next to each other. Padding is only at the end of a row."""
         cache = context if isinstance(context, DecoderCache) else self.decoder.remember(context.states, context.mask)
         return run_decoder(self.embed, self.decoder, target, cache)
 

@@ -21,11 +21,8 @@ def require_scikit_learn() -> None:
 
 
 def baseline_scores(run: Path) -> dict[str, float]:
-    """Accuracy and macro-F1 on the validation texts of the classifier trained in `run`.
-
-    Words and pairs of words for spaced text, and characters within words beside them, which unspaced or inflected
-    languages need; everything else as scikit-learn has it.
-    """
+    """Accuracy and macro-F1 on the validation texts of the classifier trained in `run`. Features: words and pairs of
+    words, and characters within words, which unspaced or inflected languages need; all else as scikit-learn has it."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_union

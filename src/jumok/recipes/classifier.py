@@ -43,9 +43,7 @@ def train_classifier(
     *data: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[TrainRequest]
 ) -> TrainingResult:
     """Train a classifier on TSV, CSV or JSONL files, or directories with one directory a class, in `out`.
-
-    Called again with the same arguments it resumes. Further arguments: those of `TrainRequest`.
-    """
+    Called again with the same arguments it resumes. Further arguments: those of `TrainRequest`."""
     return train("classifier", *data, out=out, valid=valid, **request)
 
 
@@ -158,9 +156,7 @@ class ClassifierRecipe(Recipe):
 
     def validate(self, model: Classifier, count: int) -> Validation:
         """Accuracy, macro-F1 and calibration on validation texts, and a few predictions to look at.
-
-        The share of the encoder beside the n-gram scores is fitted on these texts too; the published model gets it.
-        """
+        The share of the encoder beside the n-gram scores is fitted on these texts too; the published model gets it."""
         examples = self.validation_examples(count)
         labels = self.labels(examples)
         encoded = self.corpus.tokenizer.encode([example.inputs[0] for example in examples])

@@ -27,10 +27,7 @@ SAMPLE_PROMPT = 0.3  # of the passage that is continued
 def train_language_model(
     *texts: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[TrainRequest]
 ) -> TrainingResult:
-    """Train a language model on text files, in the run directory `out`.
-
-    Called again with the same arguments it resumes. Further arguments: those of `TrainRequest`.
-    """
+    """Train a language model on text files in the run directory `out`, or resume it. `request`: see `TrainRequest`."""
     return train("language_model", *texts, out=out, valid=valid, **request)
 
 

@@ -1,8 +1,5 @@
-"""Fits a classifier's n-gram scores: naive Bayes features, weighted by logistic regression.
-
-A text is the set of its n-grams, each scaled by its log-count ratios (Wang and Manning, 2012). The problem is convex,
-so it is solved once, in seconds, with L-BFGS. Axes: N texts, P hashed n-grams, C classes.
-"""
+"""Fits a classifier's n-gram scores: log-count ratios of n-grams (Wang and Manning, 2012), weighted by logistic
+regression: convex, solved in seconds with L-BFGS. Axes: N texts, P hashed n-grams, C classes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

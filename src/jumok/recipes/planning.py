@@ -1,8 +1,5 @@
 """What a training will do: everything that was not asked for is decided here, once, with a reason for each choice.
-
-A plan is a function of the corpus and of what was asked for. Only if minutes are asked for, a few seconds of real
-training are measured too.
-"""
+A plan is a function of the corpus and the request; only for minutes a few seconds of training are measured too."""
 
 import itertools
 import json

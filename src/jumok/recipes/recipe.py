@@ -60,11 +60,8 @@ class Recipe(ABC):
         encoder: InputEncoder | None,
         on_phase: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any]:
-        """Read the corpus into `store`, or find it ready there, and return the facts about it.
-
-        Raises ChangedDataError, before anything is written, if `expected` is given and is not its fingerprint. With an
-        `encoder` none is learned. `on_phase` gets "vocabulary" and "encoding" when these begin.
-        """
+        """Read the corpus into `store`, or find it ready there, and return the facts about it; see `prepare_corpus`.
+        Raises ChangedDataError, before anything is written, if `expected` is given and is not its fingerprint."""
         self.corpus = prepare_corpus(
             self.kind,
             store,
@@ -129,10 +126,7 @@ class Recipe(ABC):
         return self.epochs_type(self.corpus, tokens=tokens, seed=settings.seed, sampling=sampling)
 
     def export(self, model: Path, on_event: EventCallback) -> Mapping[str, Any]:
-        """Export the best model to CTranslate2, certified on validation examples, unless that is done already.
-
-        Returns the certificate, or the reason why there is none.
-        """
+        """Export the best model, certified on validation examples, once: the certificate, or why there is none."""
         if task_named(self.task).certify is None or is_exported(model):
             return {}
         probe = [example.inputs for example in self.validation_examples(PROBES)]

@@ -69,11 +69,8 @@ def already_finished(run: Path, limits: Mapping[str, Any]) -> Mapping[str, Any] 
 
 
 def best_before(run: Path, record: Mapping[str, Any] | None, *, resumed: bool) -> float | None:
-    """The best score of a finished training that is now continued with changes.
-
-    An average of checkpoints may have reached it: then no checkpoint knows of it. It is kept in run.json, because the
-    end of the log will be rewritten.
-    """
+    """The best score of a finished training that is now continued with changes. An average of checkpoints, of which no
+    checkpoint knows, may have reached it. It is kept in run.json, because the end of the log will be rewritten."""
     last = _last_if_done(run)
     if resumed and last is not None:
         score: float | None = last["best_score"]

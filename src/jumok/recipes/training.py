@@ -1,7 +1,4 @@
-"""One training, the same for every task: open the run, prepare the data, resolve the settings, record them, train.
-
-What is particular to a task stands in its `Recipe`.
-"""
+"""One training, the same for every task: open the run, prepare the data, resolve and record the settings, train."""
 
 import inspect
 import os
@@ -89,9 +86,7 @@ def train(
     task: str, *data: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **options: Any
 ) -> TrainingResult:
     """Train a model of that task in the run directory `out`, from the last checkpoint (or the start) to the end.
-
-    Called again with the same arguments it resumes. `options` are those of `TrainRequest` and of the task's recipe.
-    """
+    Called again with the same arguments it resumes. `options` are those of `TrainRequest` and of the task's recipe."""
     recipe, request = _recipe_and_request(task, data, valid, options)
     asked = asked_settings(task, request)
     request.setdefault("began", time.perf_counter())

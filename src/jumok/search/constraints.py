@@ -1,7 +1,5 @@
 """Constraints on outputs: biases, no repeated n-grams, forced prefixes, length limits, no special tokens.
-
-Shape letters: B sentences, R hypotheses of each, V vocabulary, t tokens so far (without <s>), P longest prefix.
-"""
+Shape letters: B sentences, R hypotheses of each, V vocabulary, t tokens so far (without <s>), P longest prefix."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,12 +13,9 @@ FREE = -1  # in the table of prefixes: no token is forced here
 
 
 class Rules:
-    """The constraints on the outputs of one batch.
-
-    `limits` has one limit for every sentence: the most tokens before </s>; no output is empty. `prefixes` are forced
-    beginnings. `bias` is added to the log-probability of an id, and to the score. With `no_repeat_ngram`, no n-gram of
-    this length stands twice in an output.
-    """
+    """The constraints on the outputs of one batch; no output is empty. `limits` are the most tokens before </s>, one
+    for every sentence, `prefixes` forced beginnings. `bias` is added to the log-probability of an id, and to the score.
+    With `no_repeat_ngram`, no n-gram of this length stands twice in an output."""
 
     def __init__(
         self,
@@ -61,9 +56,7 @@ class Rules:
 
     def apply(self, log_probs: Tensor, ids: Tensor, sentences: Tensor) -> Tensor:
         """Apply the constraints to log_probs [B, R, V] in place, for outputs so far [B, R, t] of `sentences` [B].
-
-        Returns [B, R]: True where an output is ended here although the model would continue it.
-        """
+        Returns [B, R]: True where an output is ended here although the model would continue it."""
         so_far = ids.shape[2]
         if self._largest_id >= log_probs.shape[2]:
             last = log_probs.shape[2] - 1

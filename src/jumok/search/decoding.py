@@ -94,10 +94,7 @@ def decode(
     length_penalty: float,
     prefill: Prefill[CacheT] | None,
 ) -> list[list[Hypothesis]]:
-    """Run until no sentence has a hypothesis left that could be among its `n_best`. Best first, for every sentence.
-
-    Without `prefill`, forced prefixes are fed one token a step.
-    """
+    """The `n_best` outputs of each sentence, best first. Without `prefill`, prefixes are fed one token a step."""
     results: list[list[Hypothesis]] = [[] for _ in range(len(rules.limits))]
     scoring = Scoring.of(n_best, length_penalty, rules)
     with torch.inference_mode():

@@ -1,7 +1,4 @@
-"""Outputs that repeat themselves: detecting them, and searching again. No torch: every engine can use it.
-
-A weak or confused model often repeats the same tokens until the length limit.
-"""
+"""Detecting outputs that repeat themselves, as those of weak models often do, and searching again. Needs no torch."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,10 +12,7 @@ RETRY_NGRAM = 3  # the second search allows no trigram twice
 
 
 def longest_loop(ids: Sequence[int]) -> int:
-    """How many tokens the longest stretch of `ids` has that repeats itself; 0 if none is long enough.
-
-    It need not be at the end: many loops are followed by a full stop.
-    """
+    """How many tokens the longest repeating stretch of `ids` has, anywhere in it; 0 if none is long enough."""
     longest = 0
     repeated = len(ids) - len(set(ids))  # too few in most sentences, and quick to compute
     most = 0 if repeated < LEAST_REPEATED else repeated // (MIN_REPEATS - 1)
@@ -52,12 +46,9 @@ def resolve(
     sources: Sequence[Sequence[int]],
     redo: Callable[[list[int], int], Sequence[list[Hypothesis]]],
 ) -> list[list[Hypothesis]]:
-    """The results, those of a second search replacing suspect ones where they are better.
-
-    `redo(sentences, n)` searches again for these sentences (indices into `results`) in one call, allowing no n-gram
-    twice. Results that are not replaced are the same objects as before. Better is: not suspect; else finished; else the
-    higher score.
-    """
+    """The results, those of a second search replacing suspect ones where they are better: not suspect; else finished;
+    else of higher score. `redo(sentences, n)` searches again for these sentences (indices into `results`) in one call,
+    allowing no n-gram twice. Results that are not replaced are the same objects as before."""
     pairs = enumerate(zip(results, sources, strict=True))
     suspects = [number for number, (hypotheses, source) in pairs if is_suspect(hypotheses[0], source)]
     resolved = list(results)

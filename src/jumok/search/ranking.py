@@ -1,7 +1,4 @@
-"""The best candidates in a deterministic order: by value, equal ones by index.
-
-Shape letters: B sentences, R hypotheses of each, V vocabulary, C candidates.
-"""
+"""The best candidates, equal ones by index. Axes: B sentences, R hypotheses of each, V vocabulary, C candidates."""
 
 import torch
 from torch import Tensor
@@ -11,9 +8,7 @@ BLOCK = 64
 
 def best_candidates(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` highest of totals [B, R] + log_probs [B, R, V], best first: values and indices in R * V, [B, C].
-
-    Ties go to the earlier hypothesis, then to the lower id. C is smaller than `count` only if R * V is.
-    """
+    Ties go to the earlier hypothesis, then to the lower id. C is smaller than `count` only if R * V is."""
     everything = totals.shape[1] * log_probs.shape[2]
     count = min(count, everything)
     # One more than asked for shows whether the last one is tied.
@@ -37,11 +32,8 @@ def _search_all(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, 
 
 
 def _search_blocks(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Search only the `count` blocks with the highest maxima: they contain all of the best.
-
-    A maximum a block is a plain pass over memory, several times faster than topk over everything; adding the totals
-    to the maxima instead of to every log-probability saves another pass.
-    """
+    """Search only the `count` blocks with the highest maxima: they contain all of the best. A maximum a block is
+    several times faster than topk over everything; adding the totals to the maxima alone saves another pass."""
     vocabulary = log_probs.shape[2]
     full = vocabulary // BLOCK
     maxima = log_probs[:, :, : full * BLOCK].view(*totals.shape, full, BLOCK).amax(3)

@@ -1,7 +1,4 @@
-"""Sampling: random outputs, reproducible for each sentence.
-
-Shape letters: B sentences, R samples of each, N = B * R rows, V vocabulary, C tokens that may be drawn.
-"""
+"""Reproducible sampling. Axes: B sentences, R samples of each, N = B * R rows, V vocabulary, C tokens to draw from."""
 
 from collections.abc import Sequence
 

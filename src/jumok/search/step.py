@@ -1,8 +1,5 @@
 """The protocol between a search and a model: ids and a cache in, log-probabilities and a cache out.
-
-Rows are laid out sentence-major: row = sentence * hypotheses + hypothesis, with as many hypotheses for every sentence.
-Shape letters: N rows, V vocabulary.
-"""
+Each sentence has equally many rows: row = sentence * hypotheses + hypothesis. Shape letters: N rows, V vocabulary."""
 
 from collections.abc import Callable
 from typing import Protocol, Self, TypeAlias, TypeVar
@@ -14,11 +11,8 @@ class Cache(Protocol):
     """What a model keeps of the tokens so far. A search only reorders its rows and never looks inside."""
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
-        """The cache whose row n continues row `rows[n]` of this one.
-
-        `sentences` are the indices of those that stay when some leave the batch (None: all stay), so that what is kept
-        once a sentence is copied only then.
-        """
+        """The cache whose row n continues row `rows[n]` of this one. `sentences` are the indices of those that stay
+        when some leave the batch (None: all stay), so that what is kept once a sentence is copied only then."""
 
 
 CacheT = TypeVar("CacheT", bound=Cache)

@@ -1,8 +1,6 @@
 """Lossless conversion between text and subword ids: SentencePiece (unigram, byte fallback), trained in process.
-
-`decode(encode(x)) == normalize(x)` for every text: spaces, tabs and control characters included. Text is brought to
-Unicode NFC (composed Korean syllables, composed accents) in training and encoding alike, and changed in no other way.
-"""
+`decode(encode(x)) == normalize(x)` for every text, control characters included: text is brought to Unicode NFC
+(composed Korean syllables and accents) in training and encoding alike, and changed in no other way."""
 
 from jumok.tokenizer.layout import BOS, EOS, FIRST_BYTE, FIRST_PIECE, PAD, SPACE_MARK, UNK, normalize
 from jumok.tokenizer.subwords import Tokenizer

@@ -31,8 +31,7 @@ class Tokenizer:
         """Learn one vocabulary from all texts, one line each; the same input gives the same bytes.
 
         `size`, or what it returns for the statistics of the texts, is an upper limit: a small corpus may give fewer
-        tokens, and `.size` is the actual number. Above half a million lines, a random sample of that many is used
-        (chosen by `seed`).
+        tokens. Above half a million lines, a random sample of that many is used (chosen by `seed`).
         """
         return cls.from_bytes(learn_vocabulary(texts, size, seed))
 

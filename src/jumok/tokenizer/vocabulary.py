@@ -74,8 +74,7 @@ def choose_size(statistics: TextStatistics) -> tuple[int, str]:
     """Return a vocabulary size for a corpus and the reason as text.
 
     Every token must occur often enough to be learned, so the size grows with the text, but more slowly: 4,000 for 4 MB
-    (30,000 short sentence pairs), ×2.8 for every ×10, between 1,000 and 32,000. At least half of it is left for tokens
-    longer than one character.
+    (30,000 short pairs), ×2.8 for every ×10, 1,000 to 32,000. At least half is left for tokens of several characters.
     """
     by_volume = 4_000 * (statistics.bytes / 4e6) ** 0.45
     by_alphabet = FIRST_PIECE + 2 * statistics.alphabet
@@ -158,10 +157,8 @@ def _training_lines(texts: Iterable[str]) -> Iterator[str]:
 
 def _weighted_words(words: Counter[str]) -> Iterator[str]:
     """Yield each word with its count. Given lines, SentencePiece takes hours where many of them are the same.
-
-    A frequent word is split into several entries that share its count, because SentencePiece finds its candidates by
-    the number of entries that contain them; as many as the logarithm of the count suffice.
-    """
+    It finds candidates by the number of entries that contain them, so a frequent word is split into several entries
+    that share its count; as many as the logarithm of the count suffice."""
     for word, count in words.items():
         entries = count.bit_length()
         yield f"{word}\t{count - entries + 1}"

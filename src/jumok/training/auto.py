@@ -1,7 +1,5 @@
-"""What `auto` chooses: sizes and length from the corpus; from the clock only if minutes are asked for.
-
-So two trainings with the same files, settings and number of cores are the same training. Every choice has a reason.
-"""
+"""What `auto` chooses, with a reason: sizes and length from the corpus; from the clock only if minutes are asked for.
+So two trainings with the same files, settings and number of cores are the same training."""
 
 import math
 import time
@@ -69,9 +67,7 @@ def choose_sizes(settings: Settings, tokens: int, processes: int = 1) -> list[Ch
 
 def smaller_preset(settings: Settings, work: Workload, cores: int, step_seconds: float | None) -> Choice | None:
     """The next smaller preset, if the machine is too slow for the one that suits the corpus; else None.
-
-    With minutes the speed is measured, `step_seconds`; without any length a nominal one for so many cores is taken.
-    """
+    With minutes the speed is measured, `step_seconds`; without any length a nominal one for so many cores is taken."""
     names = [name for name, _ in PRESET_TOKENS]
     stop = settings.stop
     if settings.preset not in names[1:] or stop.steps is not None or stop.epochs is not None:
@@ -93,9 +89,7 @@ def measure_step(
     step: Callable[[], None], minutes: float, all_agree: Callable[[bool], bool] = lambda mine: mine
 ) -> float:
     """Seconds one update takes when nothing else runs on this machine: the mean of the fastest, the first left out.
-
-    `all_agree` is asked before each whether to continue: processes that compute together must stop together.
-    """
+    `all_agree` is asked before each whether to continue: processes that compute together must stop together."""
     times: list[float] = []
     end = time.perf_counter() + min(MOST_SECONDS, max(LEAST_SECONDS, 0.6 * minutes))
     while all_agree(time.perf_counter() < end or len(times) < 3):
@@ -114,9 +108,7 @@ def choose_length(
     settings: Settings, work: Workload, preset: Mapping[str, Any], estimated_steps: int | None
 ) -> list[Choice]:
     """How long to train, the schedule that fits it, and how often to validate, where they are not given.
-
-    `preset` has the fields of the preset. `estimated_steps`: how many fit into the minutes asked for.
-    """
+    `preset` has the fields of the preset. `estimated_steps`: how many fit into the minutes asked for."""
     steps, why = (estimated_steps, "") if estimated_steps is not None else _steps(settings, work)
     choices = [] if estimated_steps is not None else [Choice("stop.steps", steps, why)]
     if settings.schedule.name is None:

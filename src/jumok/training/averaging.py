@@ -10,9 +10,7 @@ from jumok.training.checkpoint import load_group
 
 def average_checkpoints(directory: Path, steps: Sequence[int]) -> dict[str, Tensor] | None:
     """The mean weights of those of `steps` whose checkpoints exist and verify; None if there are fewer than two.
-
-    Summed in float64, one checkpoint in memory at a time: the result does not depend on their order.
-    """
+    Summed in float64, one checkpoint in memory at a time: the result does not depend on their order."""
     total: dict[str, Tensor] = {}
     found: dict[str, Tensor] = {}
     count = 0

@@ -2,8 +2,7 @@
 
     checkpoints/step-00012000/  <group>.safetensors …  state.json  MANIFEST.json
 
-A checkpoint holds named groups of tensors (model, optimizer, average, …) and a JSON state. No name is used twice: a
-second checkpoint of the same step is `step-00012000.2`. There is no pickle, so loading cannot run code.
+A second checkpoint of the same step is `step-00012000.2`. There is no pickle, so loading cannot run code.
 """
 
 import re
@@ -81,11 +80,8 @@ def save_checkpoint(
 
 
 def load_latest(directory: Path, on_rejected: Callable[[Path, str], None]) -> Checkpoint | None:
-    """Return the newest undamaged checkpoint, or None if there are no checkpoints.
-
-    `on_rejected` is called with each damaged one that is skipped and the reason: hours of work may be lost with it, so
-    the user must be told. Raises `CheckpointError` if there are checkpoints but none can be used.
-    """
+    """Return the newest undamaged checkpoint, or None if there are no checkpoints. `on_rejected` is called with each
+    damaged one and the reason: hours of work may be lost with it. Raises `CheckpointError` if none can be used."""
     rejected = []
     for _, _, path in _newest_first(directory):
         try:

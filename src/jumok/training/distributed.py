@@ -1,8 +1,7 @@
 """Data-parallel training: every process computes the gradients of its share of a batch, and all make the same update.
 
 A process knows its rank from the environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), as torchrun sets it.
-Weights are never sent: all processes start with the same ones and sum their gradients. (Sharded processes do
-send them: see sharded.py.)
+Weights are never sent, except in sharded.py: all processes start with the same ones and sum their gradients.
 """
 
 import json
@@ -25,11 +24,8 @@ RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"  # set by torchrun: how often it ha
 
 
 class ProcessGroup:
-    """The processes of one training, seen from one of them. This is a group of one: nothing is sent.
-
-    Rank 0 validates, saves and reports. If `sharded`, each process holds a part of every weight (FSDP), and all must
-    compute a loss equally often.
-    """
+    """The processes of one training, seen from one of them. This is a group of one: nothing is sent. Rank 0 validates,
+    saves and reports. If `sharded` (FSDP), each holds a part of every weight; all must compute losses equally often."""
 
     rank, size, sharded = 0, 1, False
 
@@ -140,12 +136,8 @@ def _connect(rank: int, size: int) -> None:
 
 
 def _rendezvous_store() -> Any:
-    """Where the processes find each other's addresses.
-
-    After a restart torchrun offers the same store again, with the addresses of processes that have ended. On one
-    machine all know which attempt this is; on several they need not agree: docs/scaling.md says what torchrun must be
-    told.
-    """
+    """Where the processes find each other's addresses. After a restart torchrun offers the same store with old
+    addresses. On one machine all know which attempt this is; on several they may not: see docs/scaling.md."""
     store, _, _ = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
     on_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
     attempt = os.environ.get(RESTART_COUNT, "0") if on_one_machine else "0"

@@ -1,8 +1,5 @@
-"""Everything that can happen in a training: one type an event.
-
-Events are plain dictionaries, so that they are also the lines of log.jsonl (those with a `step` and `seconds`) and of
-`jumok train --json`. Whoever wants to follow a training passes an `EventCallback`.
-"""
+"""Everything that can happen in a training, one type an event: plain dictionaries, which are also the lines of
+log.jsonl (those with a `step` and `seconds`) and of `jumok train --json`. An `EventCallback` receives them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict

@@ -77,9 +77,7 @@ class Length:
 
 class TimeLimit:
     """Forecasts the last step, so that training and all that follows it end after `seconds`.
-
-    `elapsed` gives the seconds used so far, `overhead` forecasts those that will be spent on anything but updates.
-    """
+    `elapsed` gives the seconds used so far, `overhead` forecasts those that will be spent on anything but updates."""
 
     def __init__(self, seconds: float, elapsed: Callable[[], float], overhead: Callable[[], float]) -> None:
         self.seconds, self._elapsed, self._overhead = seconds, elapsed, overhead

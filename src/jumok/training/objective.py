@@ -20,10 +20,8 @@ _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability los
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """Σ over rows of -Σ_v q(v) log softmax(states · weightᵀ)(v), where q is 1 - ε on the target and ε/V everywhere.
-
     The smoothing never touches the big matrix: Σ_v logit(v) is states · Σ_v weight(v), and its gradients are that
-    vector and the sum of the states.
-    """
+    vector and the sum of the states."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:

@@ -34,10 +34,7 @@ class _Record(BaseModel):
 
 
 def read_run(path: Path) -> dict[str, Any] | None:
-    """Return the validated run.json of a run directory, or None if there is none.
-
-    Settings that did not exist when it was written have their default.
-    """
+    """Return the validated run.json of a run directory or None. Settings newer than the file have their default."""
     where = path / RUN
     if not os.path.lexists(where):
         return None

@@ -41,10 +41,7 @@ class RunDirectory:
     @classmethod
     def open(cls, path: Path, task: str, *, fs: FileSystem = REAL_FILES) -> Self:
         """Create or open the directory and lock it. Raise if it is no run of this task or another process holds it.
-
-        What a crash left is repaired: half-written files are removed, a half-replaced model is completed, and an
-        incomplete last line of the log is cut off.
-        """
+        What a crash left is repaired: half-written files, a half-replaced model, an incomplete last line of the log."""
         _require_ours(path)
         is_new = not os.path.exists(path)
         files.make_directory_durably(fs, path)
@@ -64,9 +61,7 @@ class RunDirectory:
 
     def close(self) -> None:
         """Release the lock. A directory that this process created and then wrote nothing in is removed.
-
-        Otherwise the lock file stays: if it were removed, two processes could lock two files of its name.
-        """
+        Otherwise the lock file stays: if it were removed, two processes could lock two files of its name."""
         if self._lock < 0:
             return
         if self._is_new and not any(path.is_file() and path.name != LOCK for path in self.path.rglob("*")):
@@ -109,10 +104,8 @@ class RunDirectory:
                 raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
 
     def keep_log_until(self, step: int | None) -> None:
-        """Cut the log after the checkpoint of `step` (None: at its start), because what follows will happen again.
-
-        That is every entry of a later step, and every one that follows the entry `checkpoint` of this step.
-        """
+        """Cut the log after the entry `checkpoint` of `step` (None: at its start) and before any entry of a later step,
+        because what follows will happen again."""
         end = saved = first_dropped = size = 0
         for number, size, entry in scan_log(self._log):
             if entry is None or step is None or entry["step"] > step:
@@ -137,9 +130,7 @@ class RunDirectory:
         protect: Collection[int] = (),
     ) -> Path:
         """Save a checkpoint, after syncing the log: a training resumed from it appends what comes after `step`.
-
-        Callers log everything up to `step` first, the entry `checkpoint` of `step` last.
-        """
+        Callers log everything up to `step` first, the entry `checkpoint` of `step` last."""
         if self._log.exists():
             with open(self._log, "ab", buffering=0) as file:
                 self._fs.sync(file)

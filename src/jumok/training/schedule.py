@@ -20,9 +20,7 @@ SCHEDULES = (*DECAYS, "inverse_sqrt")
 
 def make_schedule(name: str, *, peak: float, warmup: int, length: Length) -> Schedule:
     """The schedule of that name: linear warm-up to `peak` in `warmup` steps, then its decay over the rest of `length`.
-
-    `inverse_sqrt` is the paper's: it decays with 1/√step, whatever the length.
-    """
+    `inverse_sqrt` is the paper's: it decays with 1/√step, whatever the length."""
     if name not in SCHEDULES:
         raise ConfigError(f'Unknown schedule "{name}".{did_you_mean(name, SCHEDULES)}')
     if not (math.isfinite(peak) and peak > 0):

@@ -1,7 +1,5 @@
 """Every setting of a training, with its dotted name: the same in `--set`, in a TOML file and in run.json.
-
-A setting that is None is chosen by `auto` from the corpus (with minutes also from the machine), with a reason.
-"""
+One that is None is chosen by `auto` from the corpus (with minutes also from the machine), with a reason."""
 
 import json
 import tomllib

@@ -1,8 +1,6 @@
-"""Sharded training (FSDP2), for a model that is too large for the memory of one process.
-
-Each process holds a part of every weight, gradient and Adam moment; the weights of a layer are gathered only while it
-is computed. Checkpoints hold full tensors: a training may continue with any number of processes, sharded or not.
-"""
+"""Sharded training (FSDP2), for a model that is too large for the memory of one process. Each process holds a
+part of every weight, gradient and Adam moment; the weights of a layer are gathered only while it is computed.
+Checkpoints hold full tensors: a training may continue with any number of processes, sharded or not."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
-"""The training loop. It knows steps, gradients, checkpoints and validation, and nothing of what is being learned.
-
+"""The training loop: steps, gradients, checkpoints and validation; it knows nothing of what is being learned.
 Everything a step depends on is a function of (seed, step), is in the checkpoint, or is recorded in run.json before it
-takes effect. So a training that was stopped, however often and wherever, ends with the same bits as one that was not.
-"""
+takes effect. So a training that was stopped anywhere ends with the same bits as one that was not."""
 
 import math
 import time
@@ -122,9 +120,7 @@ class Trainer:
 
     def _step(self, window: list[tuple[int, TrainingBatch]], together: int) -> tuple[bool, bool]:
         """One update from the mean loss over the targets of all `together` batches, of which this process has `window`.
-
-        Returns whether somebody asked to stop, and whether it is time for a checkpoint.
-        """
+        Returns whether somebody asked to stop, and whether it is time for a checkpoint."""
         progress = self.progress
         batches = [batch for _, batch in window]
         loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
@@ -161,10 +157,7 @@ class Trainer:
         (self.gradients.loss(batch) * 0).backward()  # type: ignore[no-untyped-call]
 
     def _seed(self, index: int) -> None:
-        """Seed the generator anew for every batch of every step: nothing before it can disturb it.
-
-        No validation, no resume, and not the number of processes either.
-        """
+        """Seed each batch of each step anew: it depends on no validation, no resume and no number of processes."""
         number = index % self.options.accumulate
         # Not torch.manual_seed: for devices that are not there it notes where it was called from, which takes longer.
         torch.default_generator.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))

@@ -108,10 +108,7 @@ class ValidationPairs:
 
 
 class Survey:
-    """Statistics of a corpus, gathered record by record while it is read. `finish` comes after the last.
-
-    Memory: 24 bytes a pair, and about 200 bytes a validation pair.
-    """
+    """Statistics of a corpus, gathered as it is read; then `finish`. Memory: 24 bytes a pair, 200 a validation pair."""
 
     def __init__(self, names: tuple[str, str], validation: ValidationPairs | None = None) -> None:
         self.source, self.target = (SideSurvey(name) for name in names)

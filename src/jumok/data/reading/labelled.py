@@ -1,8 +1,7 @@
 """Texts with labels: TSV, CSV, JSONL, or a directory for each class with one text a file.
 
 The header says which column holds the label; without one, it is the column with few different values. A line with more
-or fewer columns than the others is left out: a tab, a comma or a line end inside a text has moved its cells, and the
-rest of the text would be taken for the text.
+or fewer columns than the others is left out: a separator or line end inside its text has moved its cells.
 """
 
 from collections import Counter
@@ -31,10 +30,7 @@ Labelled = tuple[str, int, Side, Side]
 
 
 def read_labelled(paths: Paths, rejections: Rejections, known: Collection[str] = ()) -> Iterator[Example]:
-    """The usable texts with their labels, in their order. Unusable ones are added to the rejections.
-
-    Labels that are `known`, if there are any, help to find the column of the labels.
-    """
+    """The usable texts with their labels, in order; others are rejected. `known` labels help to find their column."""
     found = False
     for name, number, label_side, text_side in chain.from_iterable(_records(path, known) for path in paths):
         where = f"{name}:{number}"
@@ -189,10 +185,8 @@ def _layout(rows: Sequence[Sequence[str]], name: str, known: Collection[str]) ->
 
 def _label_column(rows: Sequence[Sequence[str]], columns: Sequence[int], known: Collection[str]) -> int:
     """Of these columns the one with the most known labels, or else with the fewest different values.
-
     A column with one value, such as the origin of the texts, holds the labels only if no other column can: one whose
-    values occur twice each on average, beside a column that can be the text.
-    """
+    values occur twice each on average, beside a column that can be the text."""
     # The first row may be a header.
     varied = [column for column in range(len(rows[0])) if len({row[column] for row in rows[1:]} - {""}) > 1]
 

@@ -1,8 +1,6 @@
 """Files, plain or compressed, → lines of bytes, in bounded memory whatever the file contains.
-
-Only the byte `\\n` ends a line: U+2028, U+0085, form feeds and the like stay inside. One `\\r` before it and a
-byte-order mark at the start of the file are removed; nothing else is changed.
-"""
+Only the byte `\\n` ends a line: U+2028, U+0085, form feeds and the like stay inside.
+One `\\r` before it and a byte-order mark at the start of the file are removed; nothing else is changed."""
 
 import gzip
 import lzma

@@ -104,10 +104,7 @@ def names_of(paths: Paths) -> tuple[str, str]:
 def read_records(
     paths: Paths, languages: Languages | None = None, rejections: Rejections | None = None
 ) -> Iterator[Record]:
-    """Line number, source and target of every record, neither decoded nor checked.
-
-    Of a table, columns that are not used are added to the rejections.
-    """
+    """Line number, source and target of every record, neither decoded nor checked; unused columns are rejected."""
     if len(paths) == 1:
         return read_single_file(paths[0], languages, rejections or Rejections())
     if len(paths) != 2:

@@ -1,8 +1,5 @@
-"""Plain text in passages: the examples of a language model.
-
-A blank line ends a passage. So does the end of a line when the passage is long enough: memory stays bounded, and a
-passage is about as long as the context of a small model.
-"""
+"""Plain text in passages: the examples of a language model. A blank line ends a passage, and so does the end of a line
+when the passage is about as long as the context of a small model: memory stays bounded."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -10,11 +10,8 @@ from jumok.errors import InputError
 
 
 def tmx_records(path: str | Path, languages: Languages | None) -> Iterator[Record]:
-    """A record for each translation unit: its first segment in each of the two languages.
-
-    Without `languages`, those of the first unit that has two are used. expat is used directly because it gives line
-    numbers and lets us refuse declarations, unlike ElementTree.
-    """
+    """A record for each translation unit: its first segment in each of the two languages. Without `languages`, those of
+    the first unit that has two. Unlike ElementTree, expat gives line numbers and lets us refuse declarations."""
     parser = expat.ParserCreate()
     units = _TmxUnits(parser, display_name(path), languages)
     fed = 0

@@ -1,8 +1,6 @@
 """The engine that runs an exported classifier, its encoder in CTranslate2, the rest in NumPy; and its conversion.
-
 Attribution, and texts longer than the exported positions, are left to PyTorch, which is imported only then.
-Axes: B texts, S tokens of a row, D d_model, C classes.
-"""
+Axes: B texts, S tokens of a row, D d_model, C classes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Texts in, classes with probabilities out: everything between a text and the token ids of an engine. Needs no torch.
-
-Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_model.
-"""
+Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,10 +77,8 @@ class TextClassifier:
         return results
 
     def explain(self, text: str, label: str | None = None) -> list[tuple[str, float]]:
-        """Each subword of the text with its attribution: how much it adds to the score of a class, less the others'.
-
-        The class is `label`, else the most probable one. Attributions do not sum to the score; they rank the subwords.
-        """
+        """Each subword of the text with its attribution: how much it adds to the score of a class (None: the most
+        probable), less the others'. Attributions do not sum to the score; they rank the subwords."""
         if label is not None:
             require_choice("label", label, self.classes)
         [ids] = self.tokenizer.encode([text])

@@ -1,7 +1,4 @@
-"""The engine that runs a classifier in PyTorch, and attributes its scores to tokens.
-
-Axes: B texts, S tokens with `</s>`, C classes.
-"""
+"""Runs a classifier in PyTorch and attributes its scores to tokens. Axes: B texts, S tokens with `</s>`, C classes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,9 +44,7 @@ class TorchClassifier(TorchEngine):
 
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
         """How much each token adds to the score of a class (None: the most probable), less that of the others.
-
-        Gradient × input for the encoder; the score of an n-gram is shared by its tokens.
-        """
+        Gradient × input for the encoder; the score of an n-gram is shared by its tokens."""
         row = padded([[*text, EOS]])
         seen: list[Tensor] = []
 

@@ -1,7 +1,5 @@
 """The engine that runs an exported language model in CTranslate2, fast on CPUs and without PyTorch, and its conversion.
-
-A text that is longer than the exported model has positions for is left to PyTorch, which is imported only then.
-"""
+A text longer than the exported positions is left to PyTorch, which is imported only then."""
 
 import threading
 import time
@@ -20,8 +18,7 @@ from jumok.seeds import derive_seed
 from jumok.system import usable_cores
 from jumok.tokenizer import BOS, EOS, Tokenizer
 
-# Padded tokens in a batch, when scoring given texts. The logits of all of them exist at the same time: 4,096 take
-# twice as long as 1,024.
+# Padded tokens in a batch when scoring texts. All their logits exist at once: 4,096 take twice as long as 1,024.
 SCORED_TOKENS = 1024
 _PAUSE = 0.002  # seconds between two checks whether a text is complete
 
@@ -31,9 +28,7 @@ _seed_in_use = threading.Lock()
 
 class Ctranslate2LanguageModel:
     """A `LanguageModelEngine` around a CTranslate2 model. `fallback` makes the engine for longer texts.
-
-    It samples from the same distribution as PyTorch, but not the same tokens for the same seed.
-    """
+    It samples from the same distribution as PyTorch, but not the same tokens for the same seed."""
 
     def __init__(
         self, directory: Path, bundle: Bundle, fallback: Callable[[], LanguageModelEngine], *, tokenizer: Tokenizer

@@ -1,7 +1,5 @@
 """A prompt in, its continuation out: everything between a text and the token ids of an engine. Needs no torch.
-
-Token ids are the tokenizer's, without `<s>` and `</s>`: each engine adds what its model needs.
-"""
+Token ids are the tokenizer's, without `<s>` and `</s>`: each engine adds what its model needs."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,10 +44,7 @@ class TextLanguageModel:
         return cls(open_engine(bundle, engine, *references, tokenizer=encoder), encoder, bundle.card, bundle.path)
 
     def generate(self, prompt: str = "", *, on_text: Callable[[str], None] | None = None, **options: Any) -> str:
-        """The continuation of a prompt. Options are the fields of `GenerationOptions`.
-
-        `on_text` gets the parts of the continuation as they are written; joined they are what is returned.
-        """
+        """The continuation of a prompt; `on_text` gets its parts as they are written. Options: `GenerationOptions`."""
         [ids] = self.tokenizer.encode([prompt]) if prompt else [[]]
         stream = _Stream(self.tokenizer, ids, on_text or (lambda _: None))
         written = self.engine.generate(ids, GenerationOptions(**options), stream)

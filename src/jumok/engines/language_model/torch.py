@@ -1,7 +1,4 @@
-"""The engine that runs a language model in PyTorch: the log-probabilities of texts, and their continuation.
-
-Shape letters: B texts, T tokens with `<s>` or `</s>`.
-"""
+"""Runs a language model in PyTorch: scores and continues texts. Axes: B texts, T tokens with `<s>` or `</s>`."""
 
 from collections.abc import Sequence
 

@@ -29,9 +29,7 @@ class Alignment:
 
 def join_alignments(parts: Iterable[tuple[Sequence[str], Sequence[str], FloatMatrix]]) -> Alignment:
     """One alignment of (source subwords, target subwords, weights [T, S]) of consecutive parts of a text.
-
-    Each target subword is aligned with the source subword of the largest weight, unless that is `</s>`.
-    """
+    Each target subword is aligned with the source subword of the largest weight, unless that is `</s>`."""
     source: list[str] = []
     target: list[str] = []
     pairs: list[tuple[int, int]] = []
@@ -45,9 +43,7 @@ def join_alignments(parts: Iterable[tuple[Sequence[str], Sequence[str], FloatMat
 
 def _words_of(subwords: Sequence[str], text: str) -> list[int | None]:
     """For each subword the index in `text.split()` of its word, or of the first it touches; None for white space.
-
-    Except for white space, subwords and text have the same characters in the same order.
-    """
+    Except for white space, subwords and text have the same characters in the same order."""
     spelled = [_bytes_of(subword) for subword in subwords]
     characters = b"".join(spelled).decode("utf-8", "surrogateescape")
     indices = iter([index for index, word in enumerate(text.split()) for _ in word])

@@ -1,8 +1,6 @@
 """The engine that runs an exported translator in CTranslate2, fast on CPUs and without PyTorch, and its conversion.
-
 What CTranslate2 cannot do (biases, reproducible sampling, all heads' attention, the encoder's states) is left to
-PyTorch, which is imported only then.
-"""
+PyTorch, which is imported only then."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def fast_patience(directory: Path) -> float:
 
 class Ctranslate2Translator:
     """A `TranslatorEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do.
-
-    `fast` is the patience of beam search with the model's shortlist, which is used except for outputs with a prefix.
-    """
+    `fast` is the patience of beam search with the model's shortlist, which is used except for outputs with a prefix."""
 
     def __init__(
         self,

@@ -1,8 +1,6 @@
 """The interface of engines that run a translator: token ids in, hypotheses out. No torch here.
-
 Sources and targets are the tokenizer's ids, without `<s>` and `</s>`: each engine adds what its model needs.
-Shape letters: B texts, S source tokens and `</s>`, T target tokens and `</s>`, D d_model.
-"""
+Shape letters: B texts, S source tokens and `</s>`, T target tokens and `</s>`, D d_model."""
 
 import math
 from collections.abc import Mapping
@@ -42,9 +40,7 @@ class TranslatorEngine(Protocol):
 
 def longest_output(source: int, prefix: int, options: SearchOptions, longest: int | None) -> int:
     """The most tokens an output may have, given the number of source tokens and of forced prefix tokens.
-
-    Sources of similar length have the same limit, so that an engine with one limit a batch can take them together.
-    """
+    Sources of similar length have the same limit, so that an engine with one limit a batch can take them together."""
     source = -(-source // LIMIT_STEP) * LIMIT_STEP
     limit = max(math.ceil(options.max_ratio * source), prefix) + ROOM
     return limit if longest is None else min(limit, longest)

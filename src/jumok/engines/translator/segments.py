@@ -1,7 +1,5 @@
-"""Splitting long lines into segments that a model can translate, and joining the translations. Nothing is lost.
-
-White space around segments never reaches the model; it is put back around the translations.
-"""
+"""Splitting long lines into segments that a model can translate, and joining the translations.
+Nothing is lost: white space around segments is kept from the model and put back around the translations."""
 
 import re
 import unicodedata
@@ -72,9 +70,7 @@ class Split:
 
 def split_text(text: str, limit: int, count: Count, *, usual: int | None = None) -> Split:
     """A segment for each line; lines of more than `usual` tokens (else `limit`) are split into sentences.
-
-    Sentences over the limit are halved: at , ; : or at a space if there is one, else between two characters.
-    """
+    Sentences over the limit are halved: at , ; : or at a space if there is one, else between two characters."""
     usual = limit if usual is None else min(usual, limit)
     lines = _parts(re.split(r"(?<=\n)", text) if "\n" in text else [text])
     counts = count([line.text for line in lines.segments])

@@ -43,10 +43,8 @@ class Lexicon:
 
 
 def learn_lexicon(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> Lexicon:
-    """Learn a lexicon from pairs of ids below `size` with IBM Model 1 (Brown et al., 1993).
-
-    Unlike plain co-occurrence, it explains away tokens that merely occur together. A token counts once in a sentence.
-    """
+    """Learn a lexicon from pairs of ids below `size` with IBM Model 1 (Brown et al., 1993). Unlike plain co-occurrence,
+    it explains away tokens that merely occur together. A token counts once in a sentence."""
     codes, occurrences, target_counts = _entries(pairs, size)
     kinds, kind_of = np.unique(codes, return_inverse=True)
     sources, targets = np.divmod(kinds, size)

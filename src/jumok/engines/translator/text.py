@@ -67,11 +67,8 @@ class TextTranslator:
 
     @classmethod
     def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, fast: bool = False) -> Self:
-        """The translator of a bundle.
-
-        `fast` restricts the output layer to a shortlist and may end beam search earlier (CTranslate2 only): output may
-        differ slightly and depend on other lines of the batch.
-        """
+        """The translator of a bundle. `fast` restricts the output layer to a shortlist and may end beam search earlier
+        (CTranslate2 only): output may differ slightly and depend on other lines of the batch."""
         if fast and engine == "torch":
             raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
         engine, package = "ctranslate2" if fast else engine, "jumok.engines.translator"

@@ -1,7 +1,5 @@
 """The engine that runs a translator in PyTorch: a model from a bundle, or one that is being trained.
-
-Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<s>` or `</s>`, H heads, V vocabulary.
-"""
+Shape letters: B sentences, N hypotheses, S source with `</s>`, T target with `<s>` or `</s>`, H heads, V vocabulary."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,9 +70,7 @@ class TorchTranslator(TorchEngine):
 
     def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
         """For each pair a matrix [T, S] of attention weights; rows sum to 1.
-
-        They are the mean over the heads of the cross-attention of the last layer but one, which aligns best.
-        """
+        They are the mean over the heads of the cross-attention of the last layer but one, which aligns best."""
         results: dict[int, FloatMatrix] = {}
         with self._forced(sources, targets) as batches, self._recorded_attention() as recorded:
             for batch, source, target in batches:

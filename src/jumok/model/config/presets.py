@@ -44,10 +44,7 @@ def config_from_dict(values: Mapping[str, Any]) -> ModelConfig:
 
 def preset(name: str, *, vocabulary: int | None = None, task: str | None = None, **changes: Any) -> ModelConfig:
     """A named size as a config of a task: `preset("tiny", task="language_model", vocabulary=8000)`.
-
-    A config takes of a preset what it has fields for. `imdb-notebook` brings its own vocabulary and is always a
-    classifier.
-    """
+    A config takes the fields that it has. `imdb-notebook` brings its own vocabulary and is always a classifier."""
     if name not in PRESETS:
         raise ConfigError(f'Unknown preset "{name}".{did_you_mean(name, PRESETS)}')
     sizes = PRESETS[name]

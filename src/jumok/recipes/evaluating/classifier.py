@@ -24,11 +24,8 @@ def evaluate(
     *,
     on_confusion: Callable[[Confusion, Sequence[str]], None] | None = None,
 ) -> Evaluation:
-    """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels.
-
-    Texts with a label that the model does not know are counted and left out. `on_confusion` is called with the
-    confusion matrix and the names of the classes.
-    """
+    """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels; texts with unknown labels are
+    counted and left out. `on_confusion` gets the confusion matrix and the names of the classes."""
     texts, labels, rejections = _read(only_file(files), model.classes)
     started = time.perf_counter()
     scores = model.scores(texts)

@@ -21,11 +21,8 @@ def evaluate(
     tokenize: str | None = None,
     on_outputs: Callable[[Sequence[str]], None] | None = None,
 ) -> Evaluation:
-    """BLEU, chrF, exact matches and speed on two aligned files, or one file with both sides.
-
-    `tokenize` is sacreBLEU's; by default it is chosen by the script of the references. `on_outputs` is called with the
-    translations.
-    """
+    """BLEU, chrF, exact matches and speed on two aligned files, or one file with both sides. `tokenize` is sacreBLEU's;
+    by default it is chosen by the script of the references. `on_outputs` is called with the translations."""
     pairs = list(aligned_texts(files, languages))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     started = time.perf_counter()
