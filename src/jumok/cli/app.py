@@ -1,8 +1,5 @@
-"""The command `jumok`, and what happens when a command fails.
-
-Exit codes: 0 success, 1 a bug, 2 wrong input or options, 3 findings of `check`, 4 a training that cannot continue,
-128 + n when signal n ended it.
-"""
+"""The command `jumok`, and what happens when a command fails. Exit codes: 0 success, 1 a bug, 2 wrong input or options,
+3 findings of `check`, 4 a training that cannot continue, 128 + n when signal n ended it."""
 
 import os
 import signal

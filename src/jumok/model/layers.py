@@ -35,10 +35,7 @@ class FeedForward(nn.Module):
 
 class AddNorm(nn.Module):
     """Add & Norm around one sublayer. Post-norm, the paper's: LayerNorm(x + Sublayer(x)).
-
-    Pre-norm: x + Sublayer(LayerNorm(x)). It is called in two halves, with the sublayer between them:
-    `y = sublayer(add_norm.before(x))`, then `x = add_norm(x, y)`.
-    """
+    Pre-norm: x + Sublayer(LayerNorm(x)). In two halves: `y = sublayer(add_norm.before(x))`, `x = add_norm(x, y)`."""
 
     def __init__(self, d_model: int, *, norm: str, dropout: float) -> None:
         super().__init__()

@@ -1,8 +1,6 @@
 """The loop that every search shares: step, apply constraints, choose candidates, collect ended outputs, continue.
-
 Shape letters: B sentences still in the batch, R hypotheses of each, V vocabulary, C candidates, t tokens so far.
-Sentences do not influence each other: outputs do not depend on the rest of the batch.
-"""
+Sentences do not influence each other: outputs do not depend on the rest of the batch."""
 
 from __future__ import annotations
 

@@ -52,9 +52,8 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint, verify it, and only then remove old ones. Return its path.
 
-    The newest `keep` undamaged ones remain, and those of the steps in `protect`, such as the best so far. Checkpoints
-    of later steps are removed: the training went back to an earlier one and will reach these steps differently.
-    Raises `WriteError` or `CheckpointError`; the earlier checkpoints are untouched then.
+    The newest `keep` undamaged ones remain, and those of the steps in `protect`. Later steps are removed: the training
+    went back and will reach them differently. Raises `WriteError` or `CheckpointError`, the old ones untouched.
     """
     if keep < 2:
         raise ValueError(f"keep is {keep}: with fewer than 2, one damaged checkpoint would end a training")

@@ -1,8 +1,7 @@
 """How many steps a training has: a fixed number, or as many as fit into the minutes asked for.
 
-With minutes, the last step is a forecast. It is compared with the clock while training goes on, and changed when it is
-off. Between two changes everything is a function of the step alone; the changes themselves are recorded in run.json
-before they take effect. So a resumed training repeats them and makes the same updates.
+With minutes, the last step is a forecast, changed when the clock shows that it is off. Each change is recorded in
+run.json before it takes effect; all else is a function of the step, so a resumed training makes the same updates.
 """
 
 from collections import deque

@@ -1,8 +1,7 @@
 """The loss: cross-entropy with label smoothing over real positions, in one pass over the vocabulary-wide logits.
 
-The usual way makes logits [N, V] for the whole batch, reads them for the loss, reads them again for its gradient, and
-once more for the smoothing: for a small model half of all time. Here a block of rows is made, made probabilities,
-used at once for both gradients, and forgotten. Axes: N positions, D d_model, V vocabulary.
+Making logits [N, V] for the whole batch and reading them three times is half of the training time of a small model.
+Here a block of rows is made, used for loss and gradients, and forgotten. Axes: N positions, D d_model, V vocabulary.
 """
 
 from typing import Any

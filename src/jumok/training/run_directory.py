@@ -1,7 +1,4 @@
-"""The run directory of one training: its lock, its settings, its log and its checkpoints.
-
-run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
-"""
+"""The run directory of one training: its lock, its settings, its log and its checkpoints (see records.py)."""
 
 import errno
 import json

@@ -1,8 +1,7 @@
-"""Lexical shortlists: the output layer computes scores only for likely translations of the source tokens.
+"""Lexical shortlists: the output layer, over half the work of a small decoder, scores only likely translations.
 
-The output layer is more than half of the work of a small decoder. A lexicon learned from the training pairs gives the
-likely translations of each source token; together with the most frequent tokens they are nearly always enough. A batch
-shares the shortlists of all its sources, so output can depend on other lines of the batch: hence it is opt-in.
+Those in a lexicon learned from the training pairs and the most frequent tokens are nearly always enough.
+A batch shares the shortlists of all its sources, so output can depend on other lines of the batch: hence it is opt-in.
 """
 
 from collections.abc import Iterable, Sequence
