@@ -150,9 +150,11 @@ def successor(path: Path) -> Path:
 def _find_bundle(path: Path) -> Path:
     path = Path(os.path.abspath(path))  # gives "." and "run/.." a name, which the successor needs
     for directory in (path, path / "model"):
-        # The successor may be renamed between the first check and the second, hence the third.
+        # Between two checks the successor may be renamed, and the one after it may already be there: then it is not yet
+        # its turn, and the directory itself exists again.
         for candidate in (directory, successor(directory), directory):
-            if os.path.lexists(candidate / files.MANIFEST):
+            is_next = candidate != directory and os.path.lexists(directory / files.MANIFEST)
+            if os.path.lexists(candidate / files.MANIFEST) and not is_next:
                 return candidate
     if not os.path.exists(path):
         raise BundleError(f"{path}: no such model directory. Check the path.")

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.search.hypothesis import Hypothesis
-from jumok.search.loops import LONGEST_PERIOD, MIN_COVERED, MIN_REPEATS, RETRY_NGRAM, is_suspect, longest_loop, resolve
+from jumok.search.loops import (
+    LONGEST_PERIOD,
+    MIN_COVERED,
+    MIN_REPEATS,
+    RETRY_NGRAM,
+    is_suspect,
+    longest_loop,
+    resolve_loops,
+)
 
 
 def output(ids, score=-1.0, finished=True):
@@ -82,7 +90,7 @@ def test_the_better_attempt_is_kept(first, second, replaced):
         asked.append((sentences, n))
         return again
 
-    resolved = resolve(results, [[], [], []], redo)
+    resolved = resolve_loops(results, [[], [], []], redo)
     assert asked == [([1], RETRY_NGRAM)]
     assert resolved[0] is results[0]
     assert resolved[2] is results[2]
@@ -94,8 +102,8 @@ def test_nothing_is_redone_without_suspicion():
     def never(sentences, n):
         raise AssertionError((sentences, n))
 
-    assert resolve([[GOOD], [GOOD]], [[1], [2]], never) == [[GOOD], [GOOD]]
-    assert resolve([], [], never) == []
+    assert resolve_loops([[GOOD], [GOOD]], [[1], [2]], never) == [[GOOD], [GOOD]]
+    assert resolve_loops([], [], never) == []
 
 
 def test_engines_without_torch_can_use_it():

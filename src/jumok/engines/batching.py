@@ -10,7 +10,7 @@ from jumok.tokenizer import PAD
 
 TokenIds: TypeAlias = Sequence[Sequence[int]]  # the ids of several texts, without <s> and </s>
 FloatMatrix: TypeAlias = npt.NDArray[np.float32]
-Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 LEAST_LENGTH = 8  # shorter sequences count as this long: each also costs a score for every token of the vocabulary
 
@@ -30,13 +30,13 @@ def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[l
 
 def in_two_ways(
     fits: Sequence[bool],
-    usual: Callable[..., list[Result]],
-    other: Callable[..., list[Result]],
+    usual: Callable[..., list[Item]],
+    other: Callable[..., list[Item]],
     *columns: Sequence[Any],
-) -> list[Result]:
+) -> list[Item]:
     """Results for the rows of the columns in order: `usual(*columns)` for those that fit, `other` for the rest."""
 
-    def run(function: Callable[..., list[Result]], indices: list[int]) -> Iterator[tuple[int, Result]]:
+    def run(function: Callable[..., list[Item]], indices: list[int]) -> Iterator[tuple[int, Item]]:
         return zip(indices, function(*([column[i] for i in indices] for column in columns)), strict=True)
 
     results = dict(run(usual, [index for index, fit in enumerate(fits) if fit]))

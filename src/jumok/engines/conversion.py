@@ -6,14 +6,14 @@ An older export stays until the new one is complete. Only certifying needs PyTor
 """
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from jumok.bundle import Bundle, load_bundle, replace_directory
+from jumok.bundle import Bundle, Weights, load_bundle, replace_directory
 from jumok.engines.loading import open_encoder
 from jumok.engines.opening import CERTIFICATE, DIRECTORY
 from jumok.errors import BundleError, ConfigError, require_choice
@@ -24,10 +24,9 @@ from jumok.tokenizer import BOS, PAD, UNK
 
 SHORTLIST = "vmap.txt"
 QUANTIZATIONS = ("float32", "int8")
-POSITIONS = 2048  # CTranslate2 fails beyond its table, so longer texts are split or left to PyTorch
+EXPORTED_POSITIONS = 2048  # CTranslate2 fails beyond its table, so longer texts are split or left to PyTorch
 NEVER = -1e9  # added to the logits of tokens that no text contains
 
-Weights = Mapping[str, npt.NDArray[np.float32]]
 Certify = Callable[[Path], dict[str, Any]]
 
 
@@ -120,16 +119,16 @@ def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, stack: str, at
 
 def longest_text(config: ModelConfig) -> int:
     """The most tokens of a text of the exported model, `</s>` not counted."""
-    return (config.max_length if config.positions == "learned" else POSITIONS) - 1
+    return (config.max_length if config.positions == "learned" else EXPORTED_POSITIONS) - 1
 
 
 def _positions(config: ModelConfig, weights: Weights) -> npt.NDArray[np.float32]:
     """The table of positions: CTranslate2's own sinusoids are not the paper's."""
     if config.positions == "learned":
         return weights["embed.positions.weight"]
-    position = np.arange(POSITIONS, dtype=np.float64)[:, None]
+    position = np.arange(EXPORTED_POSITIONS, dtype=np.float64)[:, None]
     angle = position * 10000.0 ** (-np.arange(0, config.d_model, 2, dtype=np.float64) / config.d_model)
-    return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(POSITIONS, -1).astype(np.float32)
+    return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(EXPORTED_POSITIONS, -1).astype(np.float32)
 
 
 def _linear(spec: Any, weights: Weights, name: str) -> None:

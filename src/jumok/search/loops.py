@@ -41,7 +41,7 @@ def is_suspect(hypothesis: Hypothesis, source: Sequence[int] = ()) -> bool:
     return loop > 0 and loop > 2 * longest_loop(source)  # the source is looked at only where it matters
 
 
-def resolve(
+def resolve_loops(
     results: Sequence[list[Hypothesis]],
     sources: Sequence[Sequence[int]],
     redo: Callable[[list[int], int], Sequence[list[Hypothesis]]],

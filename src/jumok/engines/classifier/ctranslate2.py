@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from jumok.bundle import Bundle
+from jumok.bundle import Bundle, Weights
 from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_batches, to_unit_length
 from jumok.engines.classifier.text import ClassifierEngine
-from jumok.engines.conversion import Weights, fill_encoder, layer_options, longest_text
+from jumok.engines.conversion import fill_encoder, layer_options, longest_text
 from jumok.metrics.classification import ClassScores
 from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable

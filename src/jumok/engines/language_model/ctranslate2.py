@@ -8,9 +8,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from jumok.bundle import Bundle
+from jumok.bundle import Bundle, Weights
 from jumok.engines.batching import TokenIds, in_two_ways
-from jumok.engines.conversion import Weights, fill_decoder, layer_options, longest_text
+from jumok.engines.conversion import fill_decoder, layer_options, longest_text
 from jumok.engines.language_model.text import LanguageModelEngine, OnToken, ignore_token
 from jumok.engines.options import GenerationOptions
 from jumok.model.config.language_model import LanguageModelConfig

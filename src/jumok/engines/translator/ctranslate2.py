@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jumok.bundle import Bundle
+from jumok.bundle import Bundle, Weights
 from jumok.engines.batching import FloatMatrix, TokenIds, in_two_ways, sorted_batches
-from jumok.engines.conversion import SHORTLIST, Weights, fill_decoder, fill_encoder, layer_options, longest_text
+from jumok.engines.conversion import SHORTLIST, fill_decoder, fill_encoder, layer_options, longest_text
 from jumok.engines.opening import read_certificate
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.engine import Bias, TranslatorEngine, longest_output

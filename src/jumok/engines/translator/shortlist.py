@@ -15,7 +15,7 @@ from jumok.tokenizer import FIRST_PIECE, Tokenizer
 ROUNDS = 4  # of expectation maximisation; more hardly change the order of the best
 MOST_ENTRIES = 8_000_000  # source tokens × target tokens of all pairs that are read: half a gigabyte
 
-IntArray = npt.NDArray[np.int64]
+PairArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Lexicon:
     """Translations of source tokens, sorted by source, the most probable target first."""
 
     size: int  # of the vocabulary
-    sources: IntArray
-    targets: IntArray
-    target_counts: IntArray  # [size]: number of pairs with the token on the target side
+    sources: PairArray
+    targets: PairArray
+    target_counts: PairArray  # [size]: number of pairs with the token on the target side
 
     def shortlist(self, tokenizer: Tokenizer, candidates: int, frequent: int) -> bytes:
         """CTranslate2's vmap file: a source token, a tab, its candidates; a line without a source token is for all."""
@@ -57,7 +57,7 @@ def learn_lexicon(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: in
     return Lexicon(size, sources[order], targets[order], target_counts)
 
 
-def _entries(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> tuple[IntArray, IntArray, IntArray]:
+def _entries(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> tuple[PairArray, PairArray, PairArray]:
     """Every pair of source and target token as source * size + target, and the number of the target occurrence."""
     codes, occurrences = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     target_counts = np.zeros(size, np.int64)

@@ -15,7 +15,7 @@ from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.segments import Split, split_text
 from jumok.errors import ConfigError, InputError
 from jumok.search.hypothesis import Hypothesis
-from jumok.search.loops import RETRY_NGRAM, resolve
+from jumok.search.loops import RETRY_NGRAM, resolve_loops
 from jumok.tokenizer import SPACE_MARK, Tokenizer, normalize
 
 SEGMENT_TOKENS = 200  # longer sentences are split: few in the training data are as long
@@ -156,7 +156,7 @@ class TextTranslator:
 
         # With an n-gram rule at least as strict, a second search would give the same outputs.
         pointless = 0 < options.no_repeat_ngram <= RETRY_NGRAM
-        resolved = resolve(found, sources, search_again) if options.resolve_loops and not pointless else found
+        resolved = resolve_loops(found, sources, search_again) if options.resolve_loops and not pointless else found
         texts = iter(self.tokenizer.decode([hypothesis.ids for hypotheses in resolved for hypothesis in hypotheses]))
         return [
             _Translated(source, best, [_in_one_line(next(texts)) for _ in best], best is not first)
