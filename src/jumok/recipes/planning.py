@@ -109,7 +109,7 @@ def resolve_settings(
 
 def recorded_plan(recipe: Recipe, settings: Settings, steps: int) -> Plan:
     """The plan of a training that is resumed, from its resolved settings and its (estimated) number of steps."""
-    cost = _export_validations(recipe, settings)
+    cost = recipe.export_cost * min(PROBES, len(recipe.corpus.valid)) / validated_examples(recipe, settings)
     return Plan(settings, (), recipe.corpus.facts, _workload(recipe, settings), steps, export_validations=cost)
 
 
@@ -132,10 +132,6 @@ def _workload(recipe: Recipe, settings: Settings) -> Workload:
     steps_per_epoch = -(-recipe.epochs(settings).size(0) // accumulate)
     share = validated_examples(recipe, settings) / facts["examples"]  # of an epoch
     return Workload(facts["tokens"], steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
-
-
-def _export_validations(recipe: Recipe, settings: Settings) -> float:
-    return recipe.export_cost * len(recipe.validation_examples(PROBES)) / validated_examples(recipe, settings)
 
 
 def _choose_length(plan: Plan, began: float) -> Plan:

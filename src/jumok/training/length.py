@@ -93,7 +93,7 @@ class TimeLimit:
 
     def steps_in_rest(self, each: float) -> int:
         """How many updates of so many seconds fit into the time that remains; 0 if next to none remains."""
-        left = self.seconds - self._elapsed() - self._overhead()
+        left = self._left()
         return int(left / each) if left > TOLERANCE * self.seconds else 0
 
     def forecast(self, step: int, last: int) -> int:
@@ -106,7 +106,11 @@ class TimeLimit:
             return last
         self._checked = now
         each = self._sum / len(self._times)
-        left = self.seconds - now - self._overhead()
+        left = self._left()
         if abs(left - (last - step) * each) <= TOLERANCE * self.seconds + TOLERANCE_OF_REST * max(0.0, left):
             return last
         return step + max(1, int(left / each))
+
+    def _left(self) -> float:
+        """Seconds that remain for updates."""
+        return self.seconds - self._elapsed() - self._overhead()
