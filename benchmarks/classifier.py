@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine
+from machine import MEASURED, describe_machine
 
 PAGE = Path(__file__).with_suffix(".md")
 
@@ -92,7 +92,7 @@ def measure(data: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def measure_one(data: Path, run: Path, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """One training, and its test unless the settings are still being tuned."""
-    result = train(data, run, arguments.minutes, seed, arguments.set)
+    result = train(data, run, arguments.minutes, seed, arguments.set) | {"measured": MEASURED}
     if not arguments.tune:
         result["test"] = json.loads(jumok("evaluate", "-m", str(run), str(data / "test.tsv.gz"), "--json"))
     return result
@@ -108,7 +108,8 @@ def row(found: dict[str, Any], baseline: dict[str, float]) -> str:
     error = statistics.median(test["ece"] for test in tests)
     return (
         f"| {found['corpus']} | {minutes:.0f} min | **{statistics.mean(accuracies):.2f} %**{spread} "
-        f"| {100 * baseline['accuracy']:.2f} % in {baseline['seconds']:.0f} s | {error:.1%} | {speed:,.0f} |"
+        f"| {100 * baseline['accuracy']:.2f} % in {baseline['seconds']:.0f} s | {error:.1%} | {speed:,.0f} "
+        f"| {'; '.join(sorted({result['measured'] for result in found['results']}))} |"
     )
 
 
@@ -138,8 +139,8 @@ def main() -> None:
 the same run, on the same files.
 {describe_machine()}
 
-| corpus | trained | Jumok | scikit-learn | calibration error | texts/s |
-|---|---|---|---|---|---|
+| corpus | trained | Jumok | scikit-learn | calibration error | texts/s | measured |
+|---|---|---|---|---|---|---|
 {chr(10).join(lines)}
 """
     PAGE.write_text(text, encoding="utf-8")

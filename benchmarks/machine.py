@@ -1,10 +1,11 @@
-"""One line that says on what a figure was measured."""
+"""On what, when and at which commit a figure was measured."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import platform
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,10 +26,25 @@ def peak_memory(process: int | str = "self") -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
+def current_commit() -> str:
+    """The commit of this checkout, for example `commit 1a2b3c4`; says so if source files differ from it."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        return "commit unknown: not a git checkout"
+    source = ["status", "--porcelain", "--", ":/src", ":/benchmarks/*.py"]
+    changed = subprocess.run([*git, *source], capture_output=True, text=True, check=True).stdout.strip()
+    return f"commit {found.stdout.strip()}{' with uncommitted changes' if changed else ''}"
+
+
+# Taken when a benchmark starts: the checkout may change while it runs.
+MEASURED = f"{datetime.date.today().isoformat()}, {current_commit()}"
+
+
 def describe_machine() -> str:
-    """Processor, cores, memory, versions and date, in one sentence."""
+    """Processor, cores, memory, versions, date and commit, in one sentence."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"Measured on {os.cpu_count()} cores of {processor()}, {memory:.0f} GB, {platform.system()}, "
-        f"Python {platform.python_version()}, PyTorch {version('torch')}, {datetime.date.today().isoformat()}."
+        f"Python {platform.python_version()}, PyTorch {version('torch')}, {MEASURED}."
     )

@@ -30,6 +30,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from machine import MEASURED
 from peers_environments import OWN, installed_size, interpreter
 from peers_page import write_page
 from turns import rounds_of
@@ -74,7 +75,7 @@ class Results:
         if key not in self.measured:
             started = time.perf_counter()
             try:
-                self.measured[key] = measure()
+                self.measured[key] = {**measure(), "measured": MEASURED}
             except PeerError as error:
                 self.measured[key] = {"failed": str(error)}
             shown = {name: value for name, value in self.measured[key].items() if name in ("rate", "failed", "seconds")}

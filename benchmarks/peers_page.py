@@ -97,10 +97,11 @@ def head(path: Path, settings: Measure, figures: Figures) -> list[str]:
         f"`{' '.join(['python', f'benchmarks/{path.stem}.py', *(Path(word).name for word in sys.argv[1:])])}`",
         "writes this page; the docstring of that file says what is compared, and how. `make bench-peers` alone",
         f"uses the built-in corpus. Files: {', '.join(settings['files'])};",
-        f"vocabulary for training {settings['vocabulary']:,}, batches of {settings['batch_tokens']:,} tokens,",
-        f"{settings['threads']} threads, float32.",
+        f"vocabulary for training {settings['vocabulary']:,}, batches of about {settings['batch_tokens']:,} tokens as",
+        "each tool counts them (Hugging Face: as many sentences as have that many tokens on average),",
+        f"{settings['threads']} threads, float32. Jumok's translations run on CTranslate2's engine too.",
         "In parentheses: Jumok's speed divided by the other's (median of the rounds; smallest to largest).",
-        describe_machine(),
+        f"{describe_machine()} Each table says when it was measured.",
         "",
         f"{'; '.join(versions)}." if versions else "",
     ]
@@ -139,8 +140,19 @@ def most_memory(figures: Figures, what: str, name: str) -> str:
 def training_table(size: str, figures: Figures) -> list[str]:
     what = f"training/{size}"
     found = rates(figures, what)
-    lines = ["", f"## Training, `{size}`", "", "| | target tokens/s | memory |", "|---|---|---|"]
-    return lines + [f"| {TITLES[name]} | {cell(found, name)} | {most_memory(figures, what, name)} |" for name in found]
+    lines = ["", f"## Training, `{size}`", "", when(figures, what), ""]
+    lines += ["| | target tokens/s | updates measured | memory |", "|---|---|---|---|"]
+    for name in found:
+        updates = sorted({answer["steps"] for answer in figures.rounds(what, name).values()})
+        shown = f"{updates[0]}" if len(updates) == 1 else f"{updates[0]}–{updates[-1]}"
+        lines.append(f"| {TITLES[name]} | {cell(found, name)} | {shown} | {most_memory(figures, what, name)} |")
+    return lines
+
+
+def when(figures: Figures, what: str) -> str:
+    """A sentence with the days and commits at which the rounds of a table were measured."""
+    found = {answer["measured"] for name in figures.names(what) for answer in figures.rounds(what, name).values()}
+    return f"Measured on {'; '.join(sorted(found))}."
 
 
 def translation_rates(figures: Figures, beam: str, tokenizer: Tokenizer) -> dict[str, dict[str, Rounds]]:
@@ -161,6 +173,8 @@ def translation_table(beam: str, found: dict[str, dict[str, Rounds]], figures: F
     lines = [
         "",
         f"## Translation, beam {beam}",
+        "",
+        when(figures, "translation"),
         "",
         "| | a file, sentences/s | output tokens/s | one sentence at a time, sentences/s | outputs equal to Jumok's |",
         "|---|---|---|---|---|",
@@ -184,6 +198,8 @@ def start_table(figures: Figures) -> list[str]:
     lines = [
         "",
         "## First sentence, memory, size",
+        "",
+        when(figures, "first"),
         "",
         "| | from starting the command to the first sentence | memory while translating | model on disk | installed |",
         "|---|---|---|---|---|",

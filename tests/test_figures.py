@@ -1,0 +1,159 @@
+"""Every figure in the README is the one on the page that it is taken from, with the page's worst and best round."""
+
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MEASURED = README[README.index("## How good, how fast") : README.index("## Where everything is")]
+Row = dict[str, str]
+
+
+def tables(text: str) -> list[list[Row]]:
+    """The Markdown tables of a text, each row as column → cell; a column whose name appears again gets its index."""
+    found = []
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in block.splitlines()]
+        names = [name if lines[0].index(name) == at else f"{name} {at}" for at, name in enumerate(lines[0])]
+        found.append([dict(zip(names, cells, strict=False)) for cells in lines[2:]])
+    return found
+
+
+def page(name: str) -> str:
+    return (ROOT / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def row(name: str, *contained: str) -> Row:
+    """The row of a page that contains all of these."""
+    rows = [row for table in tables(page(name)) for row in table]
+    (found,) = [row for row in rows if all(any(text in cell for cell in row.values()) for text in contained)]
+    return found
+
+
+def section(name: str, title: str) -> list[Row]:
+    """The first table below a title of a page."""
+    return tables(page(name).split(f"## {title}\n")[1])[0]
+
+
+def ratio(cell: str) -> str:
+    """`851 (5.46×; 5.43–6.58)` on the page of the peers is `5.46 (5.43–6.58)` in the README."""
+    (found,) = re.findall(r"\(([\d.]+)×; ([\d.]+–[\d.]+)\)", cell)
+    return f"{found[0]} ({found[1]})"
+
+
+PEERS = {
+    "JoeyNMT 2.3": "JoeyNMT",
+    "OpenNMT-py 3.5": "OpenNMT-py",
+    "Marian 1.12": "Marian (pymarian)",
+    "Hugging Face 5.22": "Hugging Face",
+    "CTranslate2 4.8 as its README shows": "CTranslate2, as its README shows",
+}
+COMPARED = {
+    "training, `tiny`": ("Training, `tiny`", "target tokens/s"),
+    "training, `base`": ("Training, `base`", "target tokens/s"),
+    "a file, greedy": ("Translation, beam 1", "a file, sentences/s"),
+    "a file, beam 5": ("Translation, beam 5", "a file, sentences/s"),
+    "one sentence at a time, beam 5": ("Translation, beam 5", "one sentence at a time, sentences/s"),
+}
+
+
+def test_ratios_to_the_peers_are_those_of_their_page() -> None:
+    compared = {row.pop(""): row for row in tables(MEASURED)[1]}
+    assert compared.keys() == COMPARED.keys()
+    for title, cells in compared.items():
+        heading, column = COMPARED[title]
+        measured = {row[""]: row[column] for row in section("peers", heading)}
+        for peer, cell in cells.items():
+            expected = ratio(measured[PEERS[peer]]) if PEERS[peer] in measured else ""
+            assert cell.replace("**", "") == expected, f"{title}, {peer}"
+
+
+def test_versions_of_the_peers_are_those_of_their_page() -> None:
+    for name in PEERS:
+        title, version = re.fullmatch(r"(.+?) ([\d.]+)(?: as .*)?", name).groups()  # type: ignore[union-attr]
+        assert re.search(rf"{title}[^;]*: [\w-]+ {re.escape(version)}\.", page("peers")), name
+
+
+def expected_figures() -> dict[str, str]:
+    """Row of the README's first table (its beginning) → what must stand there."""
+    demo, trained = row("first_minutes", "exactly right"), row("multi30k", "lc.norm.tok", "20 minutes")
+    raw = row("multi30k", "raw", "20 minutes")
+    after = re.search(r"after ([\d.]+) minutes .*?BLEU of \*\*([\d.]+)\*\*", page("multi30k"), re.DOTALL)
+    assert after
+    bits = {line[""].strip("*"): line["bits/byte"] for line in tables(page("language_model"))[0]}
+    start = row("peers", "Jumok", " s", "21.7 MB")
+    kills = re.search(r"([\d,]+) kills and resumes", (ROOT / "docs/guarantees.md").read_text(encoding="utf-8"))
+    assert kills
+    return {
+        "`jumok demo`": f"{demo['measured'].split(' sentences')[0]}, in {total_minutes()}",
+        f"Multi30k en→de, `--preset tiny --minutes 20`, which took {trained['trained'].split()[0]}": bleu(trained),
+        f"the same after {after[1]} minutes": f"BLEU {after[2]}",
+        f"the same on raw files, 20 minutes, which took {raw['trained'].split()[0]}": bleu(raw),
+        "sentiment of film reviews, IMDB": accuracy("imdb"),
+        "the same, NSMC": accuracy("nsmc"),
+        "language model": f"{bits['Jumok']} bits per byte; xz {bits['xz -9e']}, "
+        f"5-gram model {bits['5-gram, Kneser-Ney, our tokens']}",
+        f"killed and resumed {kills[1]} times": "same weights as uninterrupted, bit for bit",
+        "training `tiny`": speed_up("tiny"),
+        "training `base`": speed_up("base"),
+        "from `jumok translate`": f"{start['from starting the command to the first sentence']}, "
+        f"{start['memory while translating']} of memory",
+    }
+
+
+def total_minutes() -> str:
+    return row("first_minutes", "in total")["measured"]
+
+
+def bleu(found: Row) -> str:
+    return f"BLEU {found['test BLEU, beam 5'].strip('*')}"
+
+
+def accuracy(corpus: str) -> str:
+    found = row("classifier", corpus)
+    ours = found["Jumok"].split("**")[1]
+    return f"accuracy {ours}; TF-IDF + logistic regression: {found['scikit-learn'].split(' in ')[0]}"
+
+
+def speed_up(size: str) -> str:
+    cell = row("training_speed", f"`{size}`")["speed-up: median (all rounds)"]
+    rounds = re.findall(r"\d\.\d\d", cell.split("(")[1])
+    assert f"{statistics.median(map(float, rounds)):.2f}×" in cell
+    return f"{cell.split('**')[1].removesuffix('×')} times as fast ({min(rounds)}–{max(rounds)})"
+
+
+@pytest.mark.parametrize(("title", "expected"), expected_figures().items())
+def test_a_figure_is_that_of_its_page(title: str, expected: str) -> None:
+    (found,) = [row for row in tables(MEASURED)[0] if row[""].startswith(title)]
+    assert found["measured"] == expected
+
+
+def test_no_row_goes_unchecked() -> None:
+    assert len(tables(MEASURED)[0]) == len(expected_figures())
+
+
+def test_where_jumok_is_slower_is_said_with_the_worst_round() -> None:
+    def spread(contender: str, column: str, beams: tuple[str, ...] = ("1", "5")) -> list[tuple[float, float]]:
+        rows = [row for row in tables(page("translation_speed"))[0] if row["beam"] in beams]
+        cells = [row[column] for row in rows if row["contender"] in contender.split(" / ")]
+        return [(float(cell.split()[0]), float(re.findall(r"\(([\d.]+)–", cell)[0])) for cell in cells]
+
+    text = " ".join(MEASURED.split())
+    by_hand = spread("CTranslate2 by hand / CTranslate2 by hand, as thorough", "Jumok ÷ it")
+    low, high, worst = min(by_hand)[0], max(by_hand)[0], min(worst for _, worst in by_hand)
+    assert f"Jumok has {low:.2f} to {high:.2f} of its speed (medians; {worst:.2f} in the worst round)" in text
+    fast = spread("jumok --fast", "÷ by hand", ("5",))
+    low, high, worst = min(fast)[0], max(fast)[0], min(worst for _, worst in fast)
+    assert f"has {low:.2f} to {high:.2f} of that speed ({worst:.2f} in the worst round)" in text
+    equal = [row["equal outputs"] for row in tables(page("translation_speed"))[0] if row["contender"] == "jumok --fast"]
+    assert f"up to {100 - min(float(share.strip('%')) for share in equal):.1f}% of its translations differ" in text
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_names_its_command_day_and_commit(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"benchmarks/\w+\.py", text)
+    assert re.search(r"\d{4}-\d\d-\d\d,? [a-z ]*commit [0-9a-f]{7}", " ".join(text.split()))
