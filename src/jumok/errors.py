@@ -1,8 +1,9 @@
 """Errors a user can cause. Each says what is wrong, where, and what to do; no traceback is shown for them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 
 class JumokError(Exception):
@@ -24,7 +25,12 @@ class InputError(JumokError):
 
 
 class ChangedDataError(InputError):
-    """Files that are not what they were when the training began."""
+    """Files that are not what they were when the training began. `files`: name, bytes and sha256 of each."""
+
+    def __init__(self, files: Sequence[Mapping[str, Any]], message: str = "") -> None:
+        names = ", ".join(file["name"] for file in files)
+        super().__init__(message or f"{names}: not what this training began with.")
+        self.files = files
 
 
 class BundleError(JumokError):

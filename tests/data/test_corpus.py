@@ -309,7 +309,7 @@ def test_a_text_under_another_class_and_a_class_of_another_name_are_changes(tmp_
     data = write_classes(tmp_path / "data")
     before = prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data]).facts["fingerprint"]
     (data / old).rename(data / new)
-    with pytest.raises(ChangedDataError, match="data: changed"):
+    with pytest.raises(ChangedDataError, match="data: not what this training began with"):
         prepare_corpus(TEXTS_WITH_LABELS, tmp_path / "store", [data], expected=before)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.data import store as module
-from jumok.data.source_files import fingerprint_of
+from jumok.data.source_files import SourceFiles, fingerprint_of
 from jumok.data.store import INDEX, TokenStore
 
 COLUMNS = ("source", "target")
@@ -104,11 +104,15 @@ def test_the_fingerprint_follows_contents_and_settings_not_names(tmp_path: Path)
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("a\n")
     second.write_text("a\n")
-    known = fingerprint_of([first], 8000, "x")
-    assert fingerprint_of([second], 8000, "x") == known
+
+    def fingerprint(paths: list[Path], *settings: object) -> str:
+        return fingerprint_of(SourceFiles(tmp_path).read(paths, "input"), *settings)
+
+    known = fingerprint([first], 8000, "x")
+    assert fingerprint([second], 8000, "x") == known
     second.write_text("b\n")
-    others = [fingerprint_of([second], 8000, "x"), fingerprint_of([first], 8001, "x"), fingerprint_of([first], 8000)]
-    others += [fingerprint_of([first, second], 8000, "x"), fingerprint_of([second, first], 8000, "x")]
+    others = [fingerprint([second], 8000, "x"), fingerprint([first], 8001, "x"), fingerprint([first], 8000)]
+    others += [fingerprint([first, second], 8000, "x"), fingerprint([second, first], 8000, "x")]
     assert len({known, *others}) == 6
 
 

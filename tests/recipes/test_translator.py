@@ -1,19 +1,21 @@
 """A translator learns, through the whole way from two files to a bundle."""
 
+import io
 import json
 import random
 import shutil
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jumok.bundle import load_bundle
 from jumok.engines.loading import load
-from jumok.errors import ChangedDataError, CheckpointError, ConfigError, InputError
+from jumok.errors import ChangedDataError, CheckpointError, ConfigError, JumokError
 from jumok.recipes.training import plan, train
 from jumok.recipes.translator import train_translator
 
@@ -85,13 +87,23 @@ def test_more_steps_go_on_and_fresh_starts_again(tmp_path: Path) -> None:
     assert not any(event["event"] == "resumed" for event in events)
 
 
-def test_fresh_with_a_misspelt_file_keeps_the_model_that_is_there(tmp_path: Path) -> None:
+def test_fresh_with_data_or_settings_that_cannot_be_used_keeps_the_model_that_is_there(tmp_path: Path) -> None:
     source, target = write_task(tmp_path, 200, str)
     train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
-    for mistake in ({"target": tmp_path / "b.tgt"}, {"target": target, "valid": [tmp_path / "v.tsv"]}):
-        with pytest.raises(InputError, match="no such file"):
-            train_translator(source, **mistake, out=tmp_path / "run", steps=3, settings=SMALL, fresh=True)
-    assert load(tmp_path / "run").task == "translator"
+    before = content_of(tmp_path / "run")
+    shorter = tmp_path / "shorter.tgt"
+    shorter.write_text("a b c\n", encoding="utf-8")
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"target": tmp_path / "b.tgt"}, "no such file"),
+        ({"target": target, "valid": [tmp_path / "v.tsv"]}, "no such file"),
+        ({"target": shorter}, "has 200 lines but"),
+        ({"target": target, "settings": {**SMALL, "schedule.warmup": 4}}, "warmup=4 is longer"),
+    ]
+    for mistake, said in mistakes:
+        request = {"settings": SMALL, **mistake}
+        with pytest.raises(JumokError, match=said):
+            train_translator(source, **request, out=tmp_path / "run", steps=3, fresh=True)
+        assert content_of(tmp_path / "run") == before
 
 
 def test_one_validation_file_needs_no_list_and_languages_come_in_twos(tmp_path: Path) -> None:
@@ -104,16 +116,67 @@ def test_one_validation_file_needs_no_list_and_languages_come_in_twos(tmp_path: 
             plan("translator", source, target, languages=languages, steps=3, settings=SMALL)
 
 
-def test_changed_files_are_noticed(tmp_path: Path) -> None:
+def content_of(run: Path) -> dict[str, bytes]:
+    """Every file of a run directory but its lock."""
+    return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()} | {".lock": b""}
+
+
+def test_changed_files_are_noticed_before_anything_is_written(tmp_path: Path) -> None:
     source, target = write_task(tmp_path, 200, str)
     train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
-    for path in (source, target):
-        with open(path, "a", encoding="utf-8") as file:
-            file.write("a a a\n")
-    store = {path.name: path.read_bytes() for path in (tmp_path / "run" / "store").rglob("*") if path.is_file()}
-    with pytest.raises(ChangedDataError, match=r"a\.src, a\.tgt: changed"):
+    before = content_of(tmp_path / "run")
+    assert {"run.json", "log.jsonl", "store/prepared.json", "model/weights.safetensors"} <= before.keys()
+    assert any(name.startswith("checkpoints/step-") for name in before)
+    with open(target, "a", encoding="utf-8") as file:
+        file.write("a a a\n")
+    size = target.stat().st_size
+    said = rf"was trained since \d{{4}}-.* on other data: a\.src, a\.tgt \(1\d\d pairs\)\.\n"
+    said += rf"Changed since: a\.tgt \({size - 6:,} bytes then, {size:,} now\)"
+    with pytest.raises(ChangedDataError, match=said):
         train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
-    assert store == {path.name: path.read_bytes() for path in (tmp_path / "run" / "store").rglob("*") if path.is_file()}
+    assert content_of(tmp_path / "run") == before
+
+
+def test_other_files_in_an_existing_run_are_told_what_it_was_trained_on(tmp_path: Path) -> None:
+    source, target = write_task(tmp_path, 200, str)
+    valid = tmp_path / "v.tsv"
+    valid.write_text("a b\ta b\n", encoding="utf-8")
+    train_translator(source, target, out=tmp_path / "run", valid=[valid], steps=3, settings=SMALL)
+    others = [shutil.copy(source, tmp_path / "b.src"), shutil.copy(source, tmp_path / "b.tgt")]
+    with open(others[0], "a", encoding="utf-8") as file:
+        file.write("a")
+    said = r"on other data: a\.src, a\.tgt \(200 pairs\), validated on v\.tsv\.\nNow given: b\.src, b\.tgt\."
+    with pytest.raises(ChangedDataError, match=said):
+        train_translator(*others, out=tmp_path / "run", steps=3, settings=SMALL)
+
+
+def give_input(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str]) -> None:
+    rows = "".join(f"{line}\t{line}\n" for line in lines)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(rows.encode())))
+
+
+def test_another_standard_input_is_noticed_before_the_copy_of_the_first_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = sequences(100, seed=0), sequences(100, seed=1)
+    request: dict[str, Any] = {"out": tmp_path / "run", "steps": 3, "settings": SMALL}
+    give_input(monkeypatch, first)
+    train_translator("-", **request)
+    before = content_of(tmp_path / "run")
+    assert "".join(f"{line}\t{line}\n" for line in first).encode() in before.values()
+    give_input(monkeypatch, second)
+    with pytest.raises(
+        ChangedDataError, match=r"on other data: standard input \(95 pairs\)\.\nChanged since: standard"
+    ):
+        train_translator("-", **request)
+    assert content_of(tmp_path / "run") == before
+    give_input(monkeypatch, first)
+    assert train_translator("-", **request).steps == 3
+    assert content_of(tmp_path / "run") == before
+    give_input(monkeypatch, second)  # read once, though it was not what was expected
+    assert train_translator("-", **request | {"steps": 4}, continue_with_changes=True).steps == 4
+    [kept] = (tmp_path / "run" / "store").glob("input-*")
+    assert kept.read_text(encoding="utf-8") == "".join(f"{line}\t{line}\n" for line in second)
 
 
 def test_changed_files_are_learned_from_with_the_vocabulary_the_model_knows(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jumok import files
 from jumok.data.examples import Example, ExampleKind, InputEncoder, Paths, Rejections
-from jumok.data.source_files import fingerprint_of, keep_streams, require_files
+from jumok.data.source_files import SourceFile, SourceFiles, fingerprint_of, require_files
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
 from jumok.data.store import TokenStore
@@ -27,7 +27,7 @@ from jumok.tokenizer import Tokenizer
 
 CHUNK = 10_000  # examples tokenized at a time, on all cores
 _MAX_FILE_BYTES = 1 << 30
-_VALID, _FACTS = "valid.jsonl", "prepared.json"
+_VALID, _FACTS, _REJECTED, _NEW_REJECTED = "valid.jsonl", "prepared.json", "rejected.tsv", "rejected.new"
 
 
 @dataclass(frozen=True)
@@ -61,28 +61,35 @@ def prepare_corpus(
     seed: int = 0,
     expected: str | None = None,
     encoder: InputEncoder | None = None,
+    if_changed: Callable[[], InputEncoder | None] | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Corpus:
     """The corpus in these files: opened if it is in `directory` already, else made and kept there.
 
-    Raises ChangedDataError, before anything is written, if `expected` is given and is not the fingerprint.
-    With an `encoder` none is learned, and `size` does not matter. Memory: less than 100 bytes a sentence pair, 500,000
-    sampled lines for the vocabulary, the validation set. `on_phase` gets "vocabulary" and "encoding" when these begin.
+    If `expected` is given and is not the fingerprint, `if_changed` returns the encoder to go on with; without it,
+    ChangedDataError is raised, and nothing has been written. With an `encoder` none is learned, and `size` does not
+    matter. Memory: less than 100 bytes a sentence pair, 500,000 sampled lines for the vocabulary, the validation set.
+    `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
     require_files([*paths, *(valid or ())], f"Give {kind.files}.")
-    train_files = keep_streams(paths, directory, "input")
-    valid_files = None if valid is None else keep_streams(valid, directory, "valid")
-    everything = [*train_files, *(valid_files or ())]
-    vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
-    settings = (kind.name, len(train_files), vocabulary, kind.longest, seed, *kind.variant)
-    fingerprint = fingerprint_of(everything, *settings)
-    if expected not in (None, fingerprint):
-        raise ChangedDataError(
-            f"{', '.join(path.name for path in everything)}: changed since this training began. Bring back the old "
-            "files, start again with `fresh=True`, or accept the new ones with `continue_with_changes=True`."
-        )
-    preparation = _Preparation(kind, directory, train_files, valid_files, seed, on_phase)
-    return _open(directory, fingerprint) or preparation.make(fingerprint, encoder or size)
+    with SourceFiles(directory) as sources:
+        train_files = sources.read(paths, "input")
+        valid_files = None if valid is None else sources.read(valid, "valid")
+        everything = [*train_files, *(valid_files or ())]
+
+        def fingerprint_with(encoder: InputEncoder | None) -> str:
+            vocabulary = size if encoder is None else sha256(encoder.to_bytes()).hexdigest()
+            settings = (kind.name, len(train_files), vocabulary, kind.longest, seed, *kind.variant)
+            return fingerprint_of(everything, *settings)
+
+        fingerprint = fingerprint_with(encoder)
+        if expected not in (None, fingerprint):
+            if if_changed is None:
+                raise ChangedDataError([source.to_json() for source in everything])
+            encoder = if_changed()
+            fingerprint = fingerprint_with(encoder)
+        preparation = _Preparation(kind, directory, train_files, valid_files, seed, on_phase)
+        return _open(directory, fingerprint) or preparation.make(fingerprint, encoder or size)
 
 
 def open_corpus(directory: Path, fingerprint: str) -> Corpus:
@@ -101,27 +108,31 @@ class _Preparation:
 
     kind: ExampleKind
     directory: Path
-    paths: Sequence[Path]
-    valid_paths: Sequence[Path] | None
+    sources: Sequence[SourceFile]
+    valid_sources: Sequence[SourceFile] | None
     seed: int
     on_phase: Callable[[str], None]
 
     def __post_init__(self) -> None:
+        self.paths = [source.path for source in self.sources]
+        self.valid_paths = None if self.valid_sources is None else [source.path for source in self.valid_sources]
         self.holdout, self.rejections = Holdout(self.seed), Rejections()
         self.classes: dict[str, int] = {}
 
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
         files.make_directory_durably(REAL_FILES, self.directory)
-        path = self.directory / "rejected.tsv"
+        rejected = self.directory / _NEW_REJECTED
         try:
-            with files.explained_writing(path), open(path, "w", encoding="utf-8", newline="\n") as file:
+            with files.explained_writing(rejected), open(rejected, "w", encoding="utf-8", newline="\n") as file:
                 self.rejections.log = lambda reason, where: print(where, reason, sep="\t", file=file)
                 with Spool(self.directory) as spool:
-                    return self._make(spool, fingerprint, encoder)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+                    corpus = self._make(spool, fingerprint, encoder)
+            rejected.replace(self.directory / _REJECTED)
+        finally:
+            rejected.unlink(missing_ok=True)
+        self._write(corpus)
+        return corpus
 
     def _make(self, spool: Spool, fingerprint: str, given: InputEncoder | int | None) -> Corpus:
         kind = self.kind
@@ -144,6 +155,8 @@ class _Preparation:
             )
         facts = {
             "fingerprint": fingerprint,
+            "files": [source.to_json() for source in self.sources],
+            "valid_files": [source.to_json() for source in self.valid_sources or ()],
             "kind": kind.name,
             "encoder": kind.encoder,
             "tokenizer": {"size": encoder.size, "why": reason},
@@ -154,11 +167,14 @@ class _Preparation:
             "rejected": self.rejections.to_json(),
             "findings": findings,
         }
-        lines = "".join(json.dumps(example._asdict(), ensure_ascii=False) + "\n" for example in valid)
-        contents = {_VALID: lines.encode(), ENCODERS[kind.encoder].file: encoder.to_bytes()}
-        for name, content in {**contents, _FACTS: files.format_json(facts)}.items():
-            files.replace_file_durably(REAL_FILES, self.directory / name, content)
         return Corpus(encoder, train, valid, facts)
+
+    def _write(self, corpus: Corpus) -> None:
+        """Write what is not in the token store yet; the facts last, because they say that everything is there."""
+        lines = "".join(json.dumps(example._asdict(), ensure_ascii=False) + "\n" for example in corpus.valid)
+        contents = {_VALID: lines.encode(), ENCODERS[self.kind.encoder].file: corpus.encoder.to_bytes()}
+        for name, content in {**contents, _FACTS: files.format_json(corpus.facts)}.items():
+            files.replace_file_durably(REAL_FILES, self.directory / name, content)
 
     def _read(self, spool: Spool) -> tuple[list[Example] | None, list[dict[str, Any]]]:
         """Read the training examples into the spool; returns those of validation files, and what the check found."""

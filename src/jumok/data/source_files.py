@@ -1,17 +1,22 @@
 """The files of a corpus: copies of those that can be read only once, and a fingerprint of all of them."""
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
+from secrets import token_hex
+from typing import Any, BinaryIO
 
 from jumok.data.examples import Paths
-from jumok.data.reading.lines import STANDARD_INPUT, format_of
+from jumok.data.reading.lines import STANDARD_INPUT, display_name, format_of
 from jumok.errors import InputError
 from jumok.files import REAL_FILES, explained_writing, make_directory_durably
+
+_COPIED_BYTES = 1 << 20
 
 
 def require_files(paths: Paths, advice: str = "") -> None:
@@ -21,40 +26,87 @@ def require_files(paths: Paths, advice: str = "") -> None:
             raise InputError(f"{path}: no such file. {advice}".rstrip())
 
 
-def keep_streams(paths: Paths, directory: Path, name: str) -> list[Path]:
-    """The same paths, with standard input and pipes replaced by copies of their content, `name`-0 … in `directory`."""
-    kept = []
-    for number, path in enumerate(paths):
-        is_standard_input = str(path) == STANDARD_INPUT
-        if is_standard_input or Path(path).is_fifo():
-            suffixes = "" if is_standard_input else "".join(Path(path).suffixes)
-            copy = directory / f"{name}-{number}{suffixes or ('.tsv' if len(paths) == 1 else '.txt')}"
-            make_directory_durably(REAL_FILES, directory)
-            with explained_writing(copy), open(copy, "wb") as file:
-                if is_standard_input:
-                    shutil.copyfileobj(sys.stdin.buffer, file)
-                else:
-                    with open(path, "rb") as pipe:
-                        shutil.copyfileobj(pipe, file)
-            path = copy
-        kept.append(Path(path))
-    return kept
+@dataclass(frozen=True)
+class SourceFile:
+    """A file or directory of a corpus, and what was in it."""
+
+    name: str  # as it was given, without its directory
+    path: Path  # where the content is: a copy, if it can be read only once
+    digests: tuple[bytes, ...]  # SHA-256 of the file, or of every file in the directory
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What a run records, to say later what it was trained on."""
+        return {"name": self.name, "bytes": self.bytes, "sha256": sha256(b"".join(self.digests)).hexdigest()}
 
 
-def fingerprint_of(paths: Sequence[Path], *settings: object) -> str:
+class SourceFiles(AbstractContextManager["SourceFiles"]):
+    """The files of a corpus. Standard input and pipes are copied into `directory`, under names that depend on their
+    content, so that no copy replaces another. After an error the new copies are removed, otherwise the older ones."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._new: list[Path] = []
+        self._older: list[Path] = []
+
+    def __exit__(self, error_type: object, *_: object) -> None:
+        for path in self._older if error_type is None else self._new:
+            path.unlink(missing_ok=True)
+
+    def read(self, paths: Paths, role: str) -> list[SourceFile]:
+        """These files, their content digested. `role` begins the names of copies."""
+        return [self._read(path, f"{role}-{number}", len(paths) == 1) for number, path in enumerate(paths)]
+
+    def _read(self, given: str | Path, name: str, is_table: bool) -> SourceFile:
+        path = Path(given)
+        if str(given) == STANDARD_INPUT:
+            path = self._keep(sys.stdin.buffer, name, ".tsv" if is_table else ".txt")
+        elif path.is_fifo():
+            with open(path, "rb") as pipe:
+                path = self._keep(pipe, name, "".join(path.suffixes) or (".tsv" if is_table else ".txt"))
+        found = [_digest(file) for file in _all_files(path)]
+        digests, sizes = tuple(digest for digest, _ in found), (size for _, size in found)
+        shown = display_name(given) if str(given) == STANDARD_INPUT else Path(given).name
+        return SourceFile(shown, path, digests, sum(sizes))
+
+    def _keep(self, stream: BinaryIO, name: str, suffix: str) -> Path:
+        """Copy a stream to `name`-digest`suffix`."""
+        make_directory_durably(REAL_FILES, self._directory)
+        temporary, digest = self._directory / f".tmp-{name}-{token_hex(4)}", sha256()
+        older = [path for path in self._directory.iterdir() if path.name.startswith((f"{name}-", f"{name}."))]
+        try:
+            with explained_writing(temporary), open(temporary, "wb") as file:
+                while data := stream.read(_COPIED_BYTES):
+                    digest.update(data)
+                    file.write(data)
+            copy = self._directory / f"{name}-{digest.hexdigest()[:16]}{suffix}"
+            temporary.replace(copy)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        if copy not in older:
+            self._new.append(copy)
+        self._older += [path for path in older if path != copy]
+        return copy
+
+
+def fingerprint_of(sources: Sequence[SourceFile], *settings: object) -> str:
     """A digest of the contents of files and directories, of the names that matter, and of settings."""
-    names = [_deciding_names(path) for path in paths]
+    names = [_deciding_names(source.path) for source in sources]
     settings = (*settings, names) if any(names) else settings
     digest = sha256(repr(settings).encode())
-    for path in chain.from_iterable(map(_all_files, paths)):
-        try:
-            with open(path, "rb") as file:
-                digest.update(file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be read ({error.strerror}). Make it readable, or give another."
-            ) from error
+    for each in chain.from_iterable(source.digests for source in sources):
+        digest.update(each)
     return digest.hexdigest()
+
+
+def _digest(path: Path) -> tuple[bytes, int]:
+    """SHA-256 and size of a file."""
+    try:
+        with open(path, "rb") as file:
+            return file_digest(file, "sha256").digest(), file.tell()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}). Make it readable, or give another.") from error
 
 
 def _all_files(path: Path) -> list[Path]:

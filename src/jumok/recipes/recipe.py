@@ -58,10 +58,10 @@ class Recipe(ABC):
         *,
         expected: str | None,
         encoder: InputEncoder | None,
+        if_changed: Callable[[], InputEncoder | None] | None = None,
         on_phase: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any]:
-        """Read the corpus into `store`, or find it ready there, and return the facts about it; see `prepare_corpus`.
-        Raises ChangedDataError, before anything is written, if `expected` is given and is not its fingerprint."""
+        """Read the corpus into `store`, or find it ready there, and return the facts about it; see `prepare_corpus`."""
         self.corpus = prepare_corpus(
             self.kind,
             store,
@@ -71,6 +71,7 @@ class Recipe(ABC):
             seed=settings.seed,
             expected=expected,
             encoder=encoder,
+            if_changed=if_changed,
             on_phase=on_phase,
         )
         return self.corpus.facts

@@ -1,12 +1,13 @@
 """Resuming a training: whether it is the same one, whether it is finished, and what may change."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import InputEncoder
-from jumok.errors import BundleError, CheckpointError
+from jumok.errors import BundleError, ChangedDataError, CheckpointError
 from jumok.model.config import ModelConfig
 from jumok.tasks import ENCODERS, resolve
 from jumok.training.records import diff_settings, read_log
@@ -50,6 +51,47 @@ def _require_no_changes(run: Path, changes: list[str]) -> None:
             f"{run}: the model trained so far does not fit these changes:\n  " + "\n  ".join(changes) + "\n"
             "Give the old values, or start again with `fresh=True` or in another directory."
         )
+
+
+def described_data(facts: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What run.json says of the data: its files, the number of examples, and since when it is trained on."""
+    if before and before["fingerprint"] == facts["fingerprint"]:
+        return dict(before["data"])
+    # A store that an older version prepared does not name its files.
+    described = {"files": facts.get("files", []), "valid_files": facts.get("valid_files", [])}
+    since = datetime.now().isoformat(sep=" ", timespec="minutes")
+    return {**described, "kind": facts["kind"], "examples": facts["examples"], "since": since}
+
+
+def changed_data_explained(run: Path, before: Mapping[str, Any], error: ChangedDataError) -> ChangedDataError:
+    """The error with what the run was trained on, and what is different now."""
+    data = before["data"]
+    since = f" since {data['since']}" if data["since"] else ""
+    count = f" ({data['examples']:,} {data['kind']})" if data["examples"] is not None else ""
+    names = [file["name"] for file in data["files"]] or before["inputs"]
+    valid = [file["name"] for file in data["valid_files"]]
+    validated = f", validated on {', '.join(valid)}" if valid else ""
+    return ChangedDataError(
+        error.files,
+        f"{run}: was trained{since} on other data: {', '.join(names)}{count}{validated}.\n"
+        f"{_changes([*data['files'], *data['valid_files']], error.files)}\n"
+        "Give the old files to resume, choose another directory with `out=`, start again with `fresh=True`, or train "
+        "the model further on the new data with `continue_with_changes=True`.",
+    )
+
+
+def _changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
+    """Which files are given instead of others, or have changed since."""
+    if [file["name"] for file in before] != [file["name"] for file in now]:
+        return f"Now given: {', '.join(file['name'] for file in now)}."
+    changed = [
+        f"{new['name']} ({old['bytes']:,} bytes then, {new['bytes']:,} now)"
+        for old, new in zip(before, now, strict=True)
+        if old["sha256"] != new["sha256"]
+    ]
+    if changed:
+        return f"Changed since: {', '.join(changed)}."
+    return "The files are the same, but are read in another way: as other columns or languages, for example."
 
 
 def sizes_of_the_model(asked: Settings, before: Mapping[str, Any]) -> Settings:

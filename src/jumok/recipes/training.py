@@ -29,6 +29,8 @@ from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.resuming import (
     already_finished,
     best_before,
+    changed_data_explained,
+    described_data,
     kept_encoder,
     require_same,
     require_same_data_settings,
@@ -91,8 +93,10 @@ def train(
     asked = asked_settings(task, request)
     request.setdefault("began", time.perf_counter())
     keep_freed_memory()
-    shard, fresh = request.get("shard", False), request.get("fresh", False)
-    with join_process_group(shard=shard) as group, open_run(Path(out), recipe, group, fresh=fresh) as run:
+    with (
+        join_process_group(shard=request.get("shard", False)) as group,
+        open_run(Path(out), recipe, group) as run,
+    ):
         return _Job(recipe, run, group, asked, request).run_to_the_end()
 
 
@@ -123,15 +127,11 @@ def _recipe_and_request(
     return recipe, cast(TrainRequest, {name: value for name, value in options.items() if name not in own})
 
 
-def open_run(out: Path, recipe: Recipe, group: ProcessGroup, *, fresh: bool) -> RunDirectory:
-    """The run directory, emptied if `fresh`. Rank 0 locks and opens it; the others only read in it."""
-    if group.rank == 0:  # a misspelt file name must not cost the model that is there
+def open_run(out: Path, recipe: Recipe, group: ProcessGroup) -> RunDirectory:
+    """The run directory. Rank 0 locks and opens it; the others only read in it."""
+    if group.rank == 0:  # a misspelt file name must leave no directory behind
         require_files([*recipe.data, *(recipe.valid or ())], f"Give {recipe.kind.files}.")
     run = RunDirectory.open(out, recipe.task) if group.rank == 0 else None
-    # torchrun repeats the same command when a process had died: what was trained so far must stay.
-    restarted = os.environ.get(RESTART_COUNT, "0") != "0"
-    if run is not None and fresh and not restarted:
-        run.clear()
     group.barrier()
     return run or RunDirectory.follow(out, recipe.task)
 
@@ -147,7 +147,9 @@ class _Job:
         self.on_event: EventCallback = request.get("on_event", ignore_event) if group.rank == 0 else ignore_event
         self.stop_requested = request.get("stop_requested", lambda: False)
         self.changes_allowed = request.get("continue_with_changes", False)
-        self.before = run.read()
+        # torchrun repeats the same command when a process had died: what was trained so far must stay.
+        self.fresh = request.get("fresh", False) and os.environ.get(RESTART_COUNT, "0") == "0"
+        self.before = None if self.fresh else run.read()
         self.unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
         self.keeps_encoder = bool(self.before and self.before["keeps_vocabulary"])
 
@@ -161,6 +163,8 @@ class _Job:
             self.on_event(cast(Any, {"event": "finding", **finding}))
         self.on_event(cast(Any, {"event": "corpus", **facts}))
         plan, length = self.resolve()
+        if self.fresh:  # only now: a corpus or a setting that cannot be used must not cost the model that is there
+            self.clear_run()
         self.best_before = best_before(self.run.path, self.before, resumed=not self.unchanged)
         self.record(plan, length)
         self.on_event({"event": "settings", "settings": plan.settings.to_dict(), "steps": length.changes[-1][1]})
@@ -187,26 +191,36 @@ class _Job:
 
     def _prepare_on_rank_0(self) -> dict[str, Any]:
         """The data as it was or, if changes are allowed, as it is now: then with the encoder that the model knows."""
-        expected = self.before["fingerprint"] if self.before else None
-        encoder = self._kept_encoder() if self.keeps_encoder else None
-        try:
-            return self._prepare_recipe(expected, encoder)
-        except ChangedDataError:
-            if not self.changes_allowed:
-                raise
-        encoder = self._kept_encoder()
-        self.keeps_encoder = encoder is not None
-        return self._prepare_recipe(None, encoder)
 
-    def _prepare_recipe(self, expected: str | None, encoder: InputEncoder | None) -> dict[str, Any]:
         def on_phase(name: str) -> None:
             self.on_event(cast(Any, {"event": name}))
 
-        store, asked = self.run.store, self.asked
-        return self.recipe.prepare(store, asked, expected=expected, encoder=encoder, on_phase=on_phase)
+        def keep_encoder() -> InputEncoder | None:
+            encoder = self._kept_encoder()
+            self.keeps_encoder = encoder is not None
+            return encoder
+
+        try:
+            return self.recipe.prepare(
+                self.run.store,
+                self.asked,
+                expected=self.before["fingerprint"] if self.before else None,
+                encoder=self._kept_encoder() if self.keeps_encoder else None,
+                if_changed=keep_encoder if self.changes_allowed else None,
+                on_phase=on_phase,
+            )
+        except ChangedDataError as error:
+            assert self.before is not None
+            raise changed_data_explained(self.run.path, self.before, error) from None
 
     def _kept_encoder(self) -> InputEncoder | None:
         return kept_encoder(self.run, self.recipe.kind.encoder)
+
+    def clear_run(self) -> None:
+        """Delete what was trained here before."""
+        if self.group.rank == 0:
+            self.run.clear()
+        self.group.barrier()
 
     def resolve(self) -> tuple[Plan, Length]:
         """The plan as it was recorded, or a new one; the same in every process."""
@@ -242,6 +256,7 @@ class _Job:
                 "length": length.changes,
                 "inputs": list(self.recipe.inputs),
                 "fingerprint": plan.facts["fingerprint"],
+                "data": described_data(plan.facts, self.before),
                 "keeps_vocabulary": self.keeps_encoder,
                 "fixed": dict(self.recipe.fixed()),
                 "best_before": self.best_before,

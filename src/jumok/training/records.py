@@ -18,6 +18,24 @@ from jumok.training.settings import Settings
 RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
 
 
+class _SourceRecord(BaseModel):
+    """A file of a corpus, as it was when it was read."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class _DataRecord(BaseModel):
+    """What a run was trained on, as far as it is known."""
+
+    files: list[_SourceRecord] = []
+    valid_files: list[_SourceRecord] = []
+    kind: str = "examples"
+    examples: int | None = None
+    since: str = ""  # the local time when this data was first read
+
+
 class _Record(BaseModel):
     """The fields of run.json that the program relies on. Others are only displayed."""
 
@@ -28,7 +46,8 @@ class _Record(BaseModel):
     fingerprint: str
     keeps_vocabulary: bool
     inputs: list[str] = []
-    fixed: dict[str, Any] = {}  # absent in runs of older versions
+    data: _DataRecord = _DataRecord()
+    fixed: dict[str, Any] = {}  # this and `data` are absent in runs of older versions
     best_before: float | None = None
     length: list[list[int]] | None = None  # see training/length.py; None in a run of an older version
 
