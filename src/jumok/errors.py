@@ -47,6 +47,10 @@ class TrainingError(JumokError):
     exit_code = 4
 
 
+class OtherProcessError(TrainingError):
+    """A training that cannot go on because another of its processes has ended."""
+
+
 class WriteError(JumokError):
     """Something could not be written: no space, no permission, a failing disk."""
 

@@ -1,15 +1,19 @@
 """`--processes N`: this process is rank 0 and starts the others on the same machine."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import click
 
 from jumok.cli.options import say
-from jumok.errors import ConfigError, TrainingError
+from jumok.errors import ConfigError, JumokError, OtherProcessError, TrainingError
 from jumok.system import usable_cores
 
 EXIT_SECONDS = 30.0  # for the other ranks to end after this one
@@ -28,7 +32,7 @@ def processes_started(count: int) -> Iterator[None]:
     if count < 1:
         raise ConfigError(f"--processes={count} must be at least 1.")
     if STARTED_BY_RANK_0 in os.environ:
-        with _exiting_if(_standard_input_ended()):
+        with _following(_Rank0()):
             yield
         return
     if count == 1 or "RANK" in os.environ:  # torchrun has started this one
@@ -39,17 +43,80 @@ def processes_started(count: int) -> Iterator[None]:
     os.environ |= {**group, "RANK": "0", "OMP_NUM_THREADS": str(max(1, usable_cores() // count))}
     followers = [_start(rank) for rank in range(1, count)]
     try:
-        with _exiting_if(lambda: any(follower.poll() for follower in followers) and not _has_joined()):
+        with _leading(followers):
             yield
     finally:
-        for follower in followers:
-            with follower:  # at the end, its standard input is closed
-                try:
-                    follower.wait(EXIT_SECONDS)
-                except subprocess.TimeoutExpired:
-                    follower.kill()
         os.environ.clear()
         os.environ |= before
+
+
+@contextmanager
+def _leading(followers: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """In rank 0: at the end tell the others that it is the end and what rank 0 has reported, and wait for them."""
+    report = "ended"
+    try:
+        with _exiting_if(lambda: any(follower.poll() for follower in followers) and not _has_joined()):
+            yield
+    except JumokError as error:
+        report = str(error)
+        if isinstance(error, OtherProcessError):
+            _say_who_was_killed(followers)
+        raise
+    finally:
+        for follower in followers:
+            assert follower.stdin is not None
+            with suppress(OSError), follower.stdin:  # it may have ended already
+                follower.stdin.write(report.encode())
+        for follower in followers:
+            try:
+                follower.wait(EXIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                follower.kill()
+                follower.wait()
+
+
+def _say_who_was_killed(followers: Sequence[subprocess.Popen[bytes]]) -> None:
+    """PyTorch notices only that a connection was closed."""
+    time.sleep(POLL_SECONDS)  # a process that ends closes its connections first
+    for rank, follower in enumerate(followers, start=1):
+        code = follower.poll() or 0
+        if code < 0:
+            hint = " (the system does that when memory runs out)" if -code == signal.SIGKILL else ""
+            say(f"jumok: the process with rank {rank} was ended by {signal.Signals(-code).name}{hint}.")
+
+
+class _Rank0:
+    """What a follower knows of rank 0, which writes its last message into the follower's standard input. If rank 0 is
+    killed, the system closes it. The parent's process id would not tell on Windows: it stays the same."""
+
+    def __init__(self) -> None:
+        self.report = ""  # stays empty if rank 0 is killed
+        self.ended = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        received = b""
+        while part := os.read(0, 1 << 16):
+            received += part
+        self.report = received.decode(errors="replace")
+        self.ended.set()
+
+    def reports(self, error: JumokError) -> bool:
+        """Return whether rank 0 tells the user of this error or of its cause, so that this process need not."""
+        self.ended.wait(NOTICE_SECONDS)
+        return self.report == str(error) or (bool(self.report) and isinstance(error, OtherProcessError))
+
+
+@contextmanager
+def _following(rank_0: _Rank0) -> Iterator[None]:
+    """In every other rank: end when rank 0 does, and print only errors that rank 0 does not print."""
+    try:
+        with _exiting_if(rank_0.ended.is_set):
+            yield
+    except JumokError as error:
+        if rank_0.reports(error):
+            raise click.exceptions.Exit(error.exit_code) from error
+        raise
 
 
 @contextmanager
@@ -70,19 +137,6 @@ def _exiting_if(another_ended: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         left.set()
-
-
-def _standard_input_ended() -> Callable[[], bool]:
-    """Return a function that says whether rank 0 has ended: the system then closes its end of this process' stdin.
-    The parent's process id would not tell on Windows: it stays the same."""
-    ended = threading.Event()
-
-    def read() -> None:
-        os.read(0, 1)
-        ended.set()
-
-    threading.Thread(target=read, daemon=True).start()
-    return ended.is_set
 
 
 def _has_joined() -> bool:

@@ -6,6 +6,7 @@ Weights are never sent, except in sharded.py: all processes start with the same 
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
-from jumok.errors import ConfigError, TrainingError
+from jumok.errors import ConfigError, OtherProcessError, TrainingError
 
 JOIN_TIMEOUT = timedelta(minutes=5)  # for all processes to start: machines need not start at the same moment
 COLLECTIVE_TIMEOUT = timedelta(hours=6)  # from then on: the others wait while rank 0 validates
@@ -53,6 +54,10 @@ class ProcessGroup:
         """The value that rank 0 passes; anything JSON can hold."""
         return value
 
+    def all_gather(self, value: Any) -> list[Any]:
+        """The values that all processes pass, in the order of their ranks; anything JSON can hold."""
+        return [value]
+
     def barrier(self) -> None:
         """Wait until all processes have come here."""
 
@@ -78,14 +83,22 @@ class MultiProcess(ProcessGroup):
         return [float(number) for number in sums]
 
     def broadcast(self, value: Any) -> Any:
+        """The value that rank 0 passes; anything JSON can hold."""
+        return self._broadcast(value, 0)
+
+    def all_gather(self, value: Any) -> list[Any]:
+        """The values that all processes pass, in the order of their ranks; anything JSON can hold."""
+        return [self._broadcast(value, rank) for rank in range(self.size)]
+
+    def _broadcast(self, value: Any, source: int) -> Any:
         """As JSON: nothing that comes over the network is ever executed."""
-        data = json.dumps(value).encode() if self.rank == 0 else b""
+        data = json.dumps(value).encode() if self.rank == source else b""
         length = torch.tensor([len(data)])
-        dist.broadcast(length, 0)
+        dist.broadcast(length, source)
         content = torch.zeros(int(length), dtype=torch.uint8)
-        if self.rank == 0:
+        if self.rank == source:
             content.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
-        dist.broadcast(content, 0)
+        dist.broadcast(content, source)
         return json.loads(bytes(content.tolist()))
 
     def barrier(self) -> None:
@@ -113,15 +126,21 @@ def join_process_group(*, shard: bool = False) -> Iterator[ProcessGroup]:
         _connect(rank, size)
         yield _multi_process(rank, size, shard)
     except RuntimeError as error:
-        if "gloo" not in str(error):
+        if not (isinstance(error, dist.DistError) or "gloo" in str(error)):
             raise
-        raise TrainingError(
-            f"Another process of this training has ended ({error}). The last checkpoint is intact; "
+        raise OtherProcessError(
+            f"Another process of this training has ended{_reason(error)}. The last checkpoint is intact; "
             "the same command continues from there."
         ) from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _reason(error: RuntimeError) -> str:
+    """What gloo says, in parentheses, without the position in its source code and its general advice."""
+    found = re.search(r"gloo\S*:\d+\] (.+?)(?:\. |$)", str(error))
+    return f" ({found[1]})" if found else ""
 
 
 def _connect(rank: int, size: int) -> None:

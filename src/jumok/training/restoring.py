@@ -1,5 +1,7 @@
 """From a checkpoint back into a model, its optimizer and the progress of a training."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -15,6 +17,16 @@ def restore_progress(checkpoint: Checkpoint, best_before: float | None) -> Progr
     scores = [score for score in (progress.best_score, best_before) if score is not None]
     progress.best_score = max(scores, default=None)
     return progress
+
+
+def require_same_checkpoint(names: Sequence[str | None]) -> None:
+    """Refuse to go on if the processes do not all continue from the same checkpoint (None: from the start)."""
+    if len(set(names)) > 1:
+        read = ", ".join(f"process {rank}: {name or 'none'}" for rank, name in enumerate(names))
+        raise CheckpointError(
+            f"The processes of this training did not read the same checkpoint ({read}). Give all of them the same run "
+            "directory, on a disk they can all read, and start them again."
+        )
 
 
 def require_same_order(checkpoint: Checkpoint, epochs: Epochs, *, allowed: bool) -> bool:

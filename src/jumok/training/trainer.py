@@ -23,7 +23,13 @@ from jumok.training.gradients import Gradients
 from jumok.training.length import Length, TimeLimit
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
 from jumok.training.records import read_log
-from jumok.training.restoring import require_same_order, restore_optimizer_state, restore_progress, restore_weights
+from jumok.training.restoring import (
+    require_same_checkpoint,
+    require_same_order,
+    restore_optimizer_state,
+    restore_progress,
+    restore_weights,
+)
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
@@ -123,15 +129,16 @@ class Trainer:
         Returns whether somebody asked to stop, and whether it is time for a checkpoint."""
         progress = self.progress
         batches = [batch for _, batch in window]
-        loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
+        own_loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
         if self.group.sharded and len(window) < -(-together // self.group.size):
             self._join_collectives()
-        numbers = [loss, sum(batch.tokens for batch in batches), float(self.stop_requested()), *self._rank_0_decides()]
+        own_tokens = sum(batch.tokens for batch in batches)
+        numbers = [own_loss, own_tokens, float(self.stop_requested()), *self._rank_0_decides()]
         gradients = [_gradient(parameter) for parameter in self.parameters]
         loss, tokens, stop, last_step, save = self.group.all_reduce(gradients, numbers)
         torch._foreach_mul_(gradients, 1 / tokens)
         norm = self.group.clip_grad_norm(self.parameters, self.options.clip)
-        self._require_finite(loss / tokens, norm, batches)
+        self._require_finite(loss / tokens, norm, batches, own_loss)
         self._change_length(int(last_step))
         for group in self.optimizer.param_groups:
             group["lr"] = self.schedule(progress.step + 1)
@@ -142,9 +149,14 @@ class Trainer:
         progress.loss_tokens += int(tokens)
         return stop > 0, save > 0
 
-    def _require_finite(self, loss: float, norm: float, batches: list[TrainingBatch]) -> None:
+    def _require_finite(self, loss: float, norm: float, batches: list[TrainingBatch], own_loss: float) -> None:
+        """Fail, in all processes alike, if the loss or the gradient is not finite; name the batches it came from."""
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            examples = "; ".join(batch.describe() for batch in batches)
+            own = [(math.isfinite(own_loss), batch.describe()) for batch in batches]
+            everywhere = [each for process in self.group.all_gather(own) for each in process]
+            suspects = [name for finite, name in everywhere if not finite]
+            # If the losses are finite and only the gradient is not, it may have come from any of them.
+            examples = "; ".join(suspects or [name for _, name in everywhere])
             raise TrainingError(
                 f"The loss of step {self.progress.step + 1} is {loss}, its gradient norm {norm}: "
                 f"no update was made. Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
@@ -362,7 +374,8 @@ class Trainer:
     def _restore(self) -> None:
         """Load the newest checkpoint, if there is one."""
         checkpoint = load_latest(self.run.checkpoints, self._report_rejected)
-        self.group.barrier()  # until all have read the same one: rank 0 may write another below
+        # Nobody may go on before all have read it: rank 0 may write another one below.
+        require_same_checkpoint(self.group.all_gather(checkpoint.path.name if checkpoint else None))
         if self.leads:
             self._cut_log(checkpoint)
         if checkpoint is None:
