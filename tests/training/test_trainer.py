@@ -1,17 +1,19 @@
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from tests.training.toy import BATCHES, BackgroundEpochs, Toy, ToyBatch, ToyEpochs, ToyModel, squared_error
 from torch import Tensor
 
 from jumok.errors import CheckpointError, TrainingError
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import load_latest
+from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 
 def weights(toy: Toy) -> dict[str, Tensor]:
@@ -251,8 +253,10 @@ def test_other_data_than_before_begins_the_next_epoch_where_that_is_allowed(tmp_
 
 
 def test_allowed_changes_are_saved_at_once(tmp_path: Path) -> None:
-    def crash(_model: ToyModel, _batch: ToyBatch) -> Tensor:
-        raise KeyError("power failure")
+    def crash(model: ToyModel, batch: ToyBatch) -> Tensor:
+        if model.training:
+            raise KeyError("power failure")
+        return squared_error(model, batch)
 
     assert Toy(tmp_path / "run", stop_after=9).go() is None
     other = ToyEpochs(seed=1)
@@ -311,6 +315,74 @@ def test_weights_that_diverged_are_noticed_before_they_are_validated(tmp_path: P
     assert checkpoint is not None
     assert checkpoint.step == 15
     assert 18 not in toy.published
+
+
+SAVES: dict[str, dict[str, Any]] = {
+    "at checkpoint.every": {"checkpoint_every": 10},
+    "by the clock": {"checkpoint_every": None},
+    "on a signal": {"checkpoint_every": None, "stop_after": 10},
+    "at the end": {"checkpoint_every": None, "steps": 10},
+}
+
+
+@pytest.fixture(params=["one process", "sharded"])
+def group(request: pytest.FixtureRequest) -> Iterator[ProcessGroup]:
+    """A group of one: alone, or by way of FSDP. Several are in tests/cli/test_processes.py."""
+    if request.param == "one process":
+        yield SINGLE_PROCESS
+        return
+    from jumok.training.sharded import Sharded
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield Sharded(0, 1)
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("spoiled", ["a weight", "a moment", "a weight that no loss depends on"])
+@pytest.mark.parametrize("save", SAVES)
+def test_weights_that_diverge_between_validations_are_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: ProcessGroup, save: str, spoiled: str
+) -> None:
+    def spoil(toy: Toy) -> None:
+        if toy.trainer.progress.step == 9:  # in the update of step 10
+            parameter = toy.trainer.parameters[0]
+            moment = toy.trainer.optimizer.state[parameter]["exp_avg_sq"]
+            with torch.no_grad():
+                (moment if spoiled == "a moment" else parameter).mul_(math.inf)
+
+    def without_weights(model: ToyModel, batch: ToyBatch) -> Tensor:
+        return squared_error(model, batch) if model.training else torch.tensor(1.0)
+
+    if save == "by the clock":
+        monkeypatch.setattr("jumok.training.trainer.CHECKPOINT_SECONDS", 0.0)
+    loss_of = without_weights if spoiled.endswith("depends on") else squared_error
+    toy = Toy(tmp_path / "run", group=group, after_update=spoil, loss_of=loss_of, **SAVES[save])
+    with pytest.raises(TrainingError, match=r"After step 10 .*have diverged and were not saved") as error:
+        toy.go()
+    assert error.value.exit_code == 4
+    assert toy.trainer.progress.step == 10
+    checkpoint = load_latest(tmp_path / "run" / "checkpoints", lambda path, reason: pytest.fail(reason))
+    assert checkpoint is not None
+    assert checkpoint.step == (9 if save == "by the clock" else 6)
+    assert all(bool(tensor.isfinite().all()) for each in checkpoint.tensors.values() for tensor in each.values())
+    assert list(toy.published) == [6]
+
+
+def test_a_learning_rate_far_too_high_is_noticed_before_the_first_checkpoint(tmp_path: Path) -> None:
+    """The weights are still finite, but with them the loss is not."""
+    toy = Toy(tmp_path / "run", peak=1e30, checkpoint_every=1)
+    with pytest.raises(TrainingError, match=r"After step 1 the loss is (inf|nan)"):
+        toy.go()
+    assert all(bool(weight.isfinite().all()) for weight in weights(toy).values())
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("metric", [math.nan, math.inf])
+def test_a_validation_that_gives_no_number_publishes_nothing(tmp_path: Path, metric: float) -> None:
+    toy = Toy(tmp_path / "run", score_of=lambda model, step: metric if step > 6 else 1.0)
+    with pytest.raises(TrainingError, match=r"After step 12 validation gives .*diverged"):
+        toy.go()
+    assert list(toy.published) == [6]
 
 
 @pytest.mark.parametrize(

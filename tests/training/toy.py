@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from faulty_files import FaultyFiles
 from jumok.data.batch import load_batches
 from jumok.model.dropout import Dropout
+from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.length import Length
 from jumok.training.progress import Progress, TrainingOptions, Validation
 from jumok.training.records import read_log, read_run
@@ -93,7 +94,10 @@ class Toy:
         self.loss_of: Callable[[ToyModel, ToyBatch], Tensor] = changes.pop("loss_of", squared_error)
         self.score_of: Callable[[ToyModel, int], float] = changes.pop("score_of", negative_error)
         self.epochs = changes.pop("epochs", ToyEpochs())
+        self.after_update: Callable[[Toy], None] = changes.pop("after_update", lambda toy: None)
+        self.group: ProcessGroup = changes.pop("group", SINGLE_PROCESS)
         self.steps: int = changes.pop("steps", 30)
+        self.peak: float = changes.pop("peak", 0.05)
         self.options = TrainingOptions(
             **{
                 "seed": 3,
@@ -116,12 +120,16 @@ class Toy:
             if run.read() is None:
                 run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False})
             length = Length((run.read() or {})["length"] or [(0, self.steps)], warmup=5)
+            loss = self.group.shard(self.model, lambda batch: self.loss_of(self.model, batch))
+            optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0)
+            optimizer.register_step_post_hook(lambda *_: self.after_update(self))
             self.trainer = Trainer(
                 model=self.model,
-                optimizer=torch.optim.Adam(self.model.parameters(), lr=0.0),
-                schedule=make_schedule("linear", peak=0.05, warmup=5, length=length),
+                full_model=ToyModel() if self.group.sharded else self.model,
+                optimizer=optimizer,
+                schedule=make_schedule("linear", peak=self.peak, warmup=5, length=length),
                 length=length,
-                loss=lambda batch: self.loss_of(self.model, batch),
+                loss=loss,
                 epochs=self.epochs,
                 validate=self._validate,
                 publish=self._publish,
@@ -129,6 +137,7 @@ class Toy:
                 run=run,
                 on_event=lambda event: self.events.append(dict(event)),
                 stop_requested=self._stop,
+                group=self.group,
             )
             try:
                 return self.trainer.train()
@@ -150,11 +159,11 @@ class Toy:
 
     def _validate(self) -> Validation:
         torch.manual_seed(99)  # a validation that disturbs the random numbers must not matter
-        score = self.score_of(self.model, self.trainer.progress.step)
+        score = self.score_of(self.trainer.full_model, self.trainer.progress.step)
         return Validation(score, {"toy": score})
 
     def _publish(self, validation: Validation, step: int) -> None:
-        self.published[step] = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.published[step] = {name: weight.clone() for name, weight in self.trainer.full_model.state_dict().items()}
 
 
 def squared_error(model: ToyModel, batch: ToyBatch) -> Tensor:

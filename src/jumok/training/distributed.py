@@ -5,6 +5,7 @@ Weights are never sent, except in sharded.py: all processes start with the same 
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +46,11 @@ class ProcessGroup:
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
         """Clip the gradients to a total norm of `max_norm`; returns the norm before."""
         return float(nn.utils.clip_grad_norm_(parameters, max_norm))
+
+    def all_finite(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether no number in this process's parts of the tensors is NaN or infinite."""
+        extremes = [value for tensor in tensors if tensor.numel() for value in torch.aminmax(tensor.detach())]
+        return all(math.isfinite(float(value)) for value in extremes)
 
     def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
         """Sum gradients (in place) and numbers over all processes; the sums are the same bits everywhere."""

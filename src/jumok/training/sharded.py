@@ -53,6 +53,10 @@ class Sharded(MultiProcess):
         norm = nn.utils.clip_grad_norm_(parameters, max_norm)
         return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
+    def all_finite(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether no number in this process's parts of the tensors is NaN or infinite."""
+        return super().all_finite([each.to_local() if isinstance(each, DTensor) else each for each in tensors])
+
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The full tensors on rank 0, nothing elsewhere. A collective: all processes must call it."""
         found = {}

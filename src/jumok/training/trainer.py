@@ -258,6 +258,7 @@ class Trainer:
     def _validate(self) -> None:
         """Validate, publish the model if it is the best so far, and count the validations since the best one."""
         started = time.perf_counter()
+        self._require_finite_state()
         self.on_event({"event": "validating"})
         if self.group.sharded:
             weights = self.group.gather(self.model.state_dict())
@@ -293,25 +294,37 @@ class Trainer:
     def _measure(self) -> Validation:
         self.full_model.eval()
         try:
-            self._require_finite_weights()
             with torch.inference_mode():
-                return self.validate()
+                validation = self.validate()
         finally:
             self.full_model.train()
+        numbers = [value for value in (validation.score, *validation.metrics.values()) if isinstance(value, float)]
+        if not all(map(math.isfinite, numbers)):
+            raise self._diverged(f"validation gives {dict(validation.metrics)}")
+        return validation
 
-    def _require_finite_weights(self) -> None:
-        """Fail if the weights have become non-finite since the last loss was computed."""
-        if self.group.sharded:
-            return  # a collective of all processes, and only rank 0 is here
+    def _require_finite_state(self) -> None:
+        """Fail, in all processes alike, if the last update has left anything that is not finite: the loss of a batch,
+        a weight or a moment. The loss of the step itself was that of the weights before the update."""
         batch = next(self.epochs.batches(self.progress.epoch, [0]))
         part, *_ = batch.halves() or (batch,)  # a full batch may not fit into memory
+        self.model.eval()
         with torch.no_grad():
-            loss = float(self.gradients.loss(part))
+            loss = float(self.gradients.loss(part)) / part.tokens
+        self.model.train()
+        moments = [value for state in self.optimizer.state.values() for value in state.values()]
+        finite = self.group.all_finite([*self.parameters, *(value for value in moments if isinstance(value, Tensor))])
+        loss, damaged = self.group.all_reduce((), [loss / self.group.size, float(not finite)])
         if not math.isfinite(loss):
-            raise TrainingError(
-                f"After step {self.progress.step} the loss is {loss / part.tokens}: the weights have diverged. Try a "
-                "smaller optimizer.lr; the last checkpoint and the best model are intact."
-            )
+            raise self._diverged(f"the loss is {loss}")
+        if damaged:
+            raise self._diverged("weights or moments of the optimizer are NaN or infinite")
+
+    def _diverged(self, symptom: str) -> TrainingError:
+        return TrainingError(
+            f"After step {self.progress.step} {symptom}: the weights have diverged and were not saved. Try a smaller "
+            "optimizer.lr; the last checkpoint and the best model are intact."
+        )
 
     def _finish(self) -> None:
         """Average checkpoints, publish the average if it is the best model, and log the end."""
@@ -352,6 +365,7 @@ class Trainer:
             self.on_event(cast(Event, logged))
 
     def _save(self) -> None:
+        self._require_finite_state()
         optimizer_tensors, optimizer_state = flatten_optimizer(self.optimizer)
         progress = self.progress
         progress.elapsed = self.elapsed()
