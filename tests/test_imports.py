@@ -35,7 +35,13 @@ LEVELS = {
 }
 # Parts of one level that may see another of it.
 # (The table of tasks holds references as strings; it says which config belongs to a task.)
-NEIGHBOURS = {"demo": {"data"}, "metrics": {"data"}, "model": {"tasks"}, "files": {"system"}}
+NEIGHBOURS = {
+    "demo": {"data"},
+    "metrics": {"data"},
+    "model": {"tasks"},
+    "files": {"system"},
+    "lens": {"engines"},
+}
 MODEL_MAY_USE = {"torch", "numpy", "jaxtyping"}  # and the standard library
 
 

@@ -25,6 +25,7 @@ class Task:
     evaluation: str  # evaluate(model, files, **options)
     certify: str | None = None  # compares an export with the original; None: cannot be exported
     conversion: str | None = None  # config, weights, tokens → CTranslate2 model specification
+    lens: str | None = None  # trace(model, text, **options); None: cannot be looked into
     command: str | None = None  # the command-line function behind `jumok train <train_command>`
 
 
@@ -83,6 +84,7 @@ def _register_built_in(name: str, title: str, class_prefix: str, train_command: 
             evaluation=f"jumok.recipes.evaluating.{name}:evaluate",
             certify=f"jumok.recipes.certifying.{name}:certify",
             conversion=f"jumok.engines.{name}.ctranslate2:make_spec",
+            lens=f"jumok.lens.{name}:trace",
             command=f"jumok.cli.train_{name}:command",
         )
     )

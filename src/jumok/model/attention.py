@@ -15,6 +15,13 @@ from jumok.model.masks import check_mask
 SHORT = 64  # tokens
 
 
+def attention_scores(
+    q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"], beta: float | None = None
+) -> Float[Tensor, "*B T S"]:
+    """β · q kᵀ: how well each query fits each key. β is 1/√K unless given."""
+    return torch.matmul(q, k.transpose(-2, -1)) * (q.shape[-1] ** -0.5 if beta is None else beta)
+
+
 def attention_weights(
     q: Float[Tensor, "*B T K"],
     k: Float[Tensor, "*B S K"],
@@ -29,7 +36,7 @@ def attention_weights(
     """
     if beta is not None and not math.isfinite(beta):
         raise ConfigError(f"beta={beta} is not finite. For the limit of a large one, use hard=True.")
-    scores = torch.matmul(q, k.transpose(-2, -1)) * (q.shape[-1] ** -0.5 if beta is None else beta)
+    scores = attention_scores(q, k, beta)
     sighted = None
     if mask is not None:
         check_mask(mask, scores.shape[-mask.ndim :])

@@ -44,7 +44,7 @@ class Ctranslate2Classifier:
             for number, unit in enumerate(self._config.ngram_units)
         ]
         self._share = weights.get("encoder_share", np.float32(1))
-        self._fallback = cache(fallback)
+        self.fallback = cache(fallback)
         # One thread a batch: threads inside an operation of a small model cost more than they gain.
         self._workers = usable_cores()
         self._encoder = ctranslate2.Encoder(str(directory), device="cpu", inter_threads=self._workers, intra_threads=1)
@@ -59,7 +59,7 @@ class Ctranslate2Classifier:
 
     def scores(self, texts: TokenIds) -> ClassScores:
         if any(map(self.too_long, texts)):
-            return self._fallback().scores(texts)
+            return self.fallback().scores(texts)
         if not texts:
             return np.zeros((0, self.classes), np.float32)
         result = self._share * self._encoder_scores(texts)
@@ -69,7 +69,7 @@ class Ctranslate2Classifier:
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         if any(map(self.too_long, texts)):
-            return self._fallback().vectors(texts)
+            return self.fallback().vectors(texts)
         if not texts:
             return np.zeros((0, self._config.d_model), np.float32)
         return to_unit_length(
@@ -77,7 +77,7 @@ class Ctranslate2Classifier:
         )
 
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
-        return self._fallback().attribution(text, chosen)
+        return self.fallback().attribution(text, chosen)
 
     def _encoder_scores(self, texts: TokenIds) -> ClassScores:
         """The same as `Classifier.encoder_scores`."""

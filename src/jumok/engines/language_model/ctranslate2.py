@@ -37,14 +37,14 @@ class Ctranslate2LanguageModel:
         # Kept in memory: a training may replace the directory by that of a better model at any time.
         self._files = {path.name: path.read_bytes() for path in directory.iterdir()}
         self._tokens = tokenizer.pieces(range(tokenizer.size))
-        self._fallback = cache(fallback)
+        self.fallback = cache(fallback)
 
     def generate(
         self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
     ) -> list[int]:
         """The continuation of the prompt. `on_token` is called in another thread, one token at a time."""
         if len(prompt) + options.max_tokens > self.longest:
-            return self._fallback().generate(prompt, options, on_token)
+            return self.fallback().generate(prompt, options, on_token)
         if options.temperature == 0:
             return self._write(self._kept, prompt, options, on_token)
         with _seed_in_use:
@@ -56,7 +56,7 @@ class Ctranslate2LanguageModel:
 
     def score(self, texts: TokenIds) -> list[list[float]]:
         fits = [len(text) <= self.longest for text in texts]
-        return in_two_ways(fits, self._score, lambda long: self._fallback().score(long), texts)
+        return in_two_ways(fits, self._score, lambda long: self.fallback().score(long), texts)
 
     def _score(self, texts: TokenIds) -> list[list[float]]:
         rows = [self._texts([BOS, *text, EOS]) for text in texts]

@@ -70,7 +70,7 @@ class Ctranslate2Translator:
         self.longest = longest_text(TranslatorConfig.from_dict(bundle.config))
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self._ids = {token: number for number, token in enumerate(self._tokens)}
-        self._fallback = cache(fallback)
+        self.fallback = cache(fallback)
         # One thread a batch, several batches at a time. Two threads inside an operation make a single sentence a third
         # faster on an idle machine, but four times slower beside one busy process, and int8 slower always.
         self._workers = usable_cores()
@@ -82,7 +82,7 @@ class Ctranslate2Translator:
         self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None
     ) -> list[list[Hypothesis]]:
         if options.sampling is not None or bias:
-            return self._fallback().generate(sources, options, prefixes=prefixes, bias=bias)
+            return self.fallback().generate(sources, options, prefixes=prefixes, bias=bias)
         prefixes = [()] * len(sources) if prefixes is None else prefixes
         results: list[list[Hypothesis]] = [[] for _ in sources]
         waiting = []
@@ -101,7 +101,7 @@ class Ctranslate2Translator:
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
         fits = [max(len(source), len(target)) <= self.longest for source, target in zip(sources, targets, strict=True)]
-        return in_two_ways(fits, self._score, lambda *pairs: self._fallback().score(*pairs), sources, targets)
+        return in_two_ways(fits, self._score, lambda *pairs: self.fallback().score(*pairs), sources, targets)
 
     def _score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
         options = {"max_batch_size": SCORED_TOKENS, "batch_type": "tokens", "max_input_length": 0}
@@ -109,10 +109,10 @@ class Ctranslate2Translator:
         return [list(result.log_probs) for result in found]
 
     def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
-        return self._fallback().align(sources, targets)
+        return self.fallback().align(sources, targets)
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        return self._fallback().vectors(texts)
+        return self.fallback().vectors(texts)
 
     def _batches(self, lengths: list[int], options: SearchOptions) -> list[list[int]]:
         """Batches as large as the options allow, but enough of them to keep all workers busy."""

@@ -1,0 +1,29 @@
+"""The trace of a classifier. A text longer than the model's window has one more axis in front, `window`."""
+
+from typing import Any
+
+import torch
+
+from jumok.engines.torch_models import padded
+from jumok.lens.traces import Trace
+from jumok.lens.tracing import Recording, facts, require_tokens, torch_engine
+from jumok.metrics.classification import probabilities
+from jumok.tokenizer import EOS, normalize
+
+
+def trace(classifier: Any, text: str) -> Trace:
+    """The trace of a text: the encoder, its pooled state, the scores of the classes and their probabilities."""
+    engine, tokenizer = torch_engine(classifier), classifier.tokenizer
+    [ids] = tokenizer.encode([normalize(text)])
+    require_tokens(ids, text)
+    row = padded([[*ids, EOS]], engine.device)
+    recording, model = Recording(engine), engine.model
+    scores = recording.run(lambda: model(row), model.attended(row.shape[1]) - 1).cpu().numpy()
+    with engine.evaluating(model.attended(row.shape[1]) - 1), torch.inference_mode():
+        recording.tensors["pooled"] = model.pooled(row)[0].cpu().numpy()
+    recording.tensors["class_scores"] = scores[0]
+    [shares] = probabilities(scores, classifier.temperature)
+    recording.tensors["class_probabilities"] = shares
+    label = classifier.classes[int(shares.argmax())]
+    tokens = tuple(tokenizer.pieces([*ids, EOS]))
+    return Trace("classifier", text, label, recording.tensors, {"encoder": tokens}, None, facts(classifier, engine))

@@ -1,0 +1,103 @@
+"""The trace of a translator: a recorded search, then one forward pass over the output it found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jumok.engines.options import DecodingOptions
+from jumok.engines.torch_models import padded
+from jumok.engines.translator.engine import longest_output
+from jumok.errors import ConfigError, InputError
+from jumok.lens.beams import Search, SearchRecorder
+from jumok.lens.traces import Trace
+from jumok.lens.tracing import Recording, facts, require_tokens, torch_engine
+from jumok.search.beam import choose_best
+from jumok.search.constraints import Rules
+from jumok.search.decoding import decode
+from jumok.search.hypothesis import Hypothesis
+from jumok.search.loops import RETRY_NGRAM, resolve_loops
+from jumok.tokenizer import BOS, EOS, normalize
+
+
+def trace(
+    translator: Any,
+    text: str,
+    *,
+    target: str | None = None,
+    replace: Mapping[int, str] | None = None,
+    **options: Any,
+) -> Trace:
+    """The trace of one sentence. `target` forces an output; `replace` puts other tokens at positions of the source."""
+    engine, tokenizer = torch_engine(translator), translator.tokenizer
+    chosen = DecodingOptions.of(**options)
+    if chosen.sampling is not None:
+        raise ConfigError("A sampled translation cannot be traced; give it as `target=` instead.")
+    [source] = tokenizer.encode([normalize(text)])
+    require_tokens(source, text)
+    source = _replaced(source, replace or {}, tokenizer)
+    if engine.longest is not None and len(source) > engine.longest:
+        raise InputError(f"The text has {len(source)} tokens; the model's longest input has {engine.longest}.")
+    search = None
+    if target is None:
+        [prefix] = tokenizer.encode([chosen.prefix.lstrip()]) if chosen.prefix else [[]]
+        output, search = search_recorded(engine, tokenizer, source, prefix, chosen)
+    else:
+        [output] = tokenizer.encode([normalize(target)])
+    return forced(translator, engine, text, source, output, search)
+
+
+def forced(
+    translator: Any, engine: Any, text: str, source: list[int], output: list[int], search: Search | None
+) -> Trace:
+    """The trace of a forward pass over given source and output ids, both without special tokens."""
+    recording = Recording(engine)
+    model, tokenizer = engine.model, translator.tokenizer
+    rows = padded([[*source, EOS]], engine.device), padded([[BOS, *output]], engine.device)
+    states = recording.run(lambda: model.states(*rows), max(len(source), len(output)))
+    recording.add_logits(states)
+    pieces = tokenizer.pieces
+    sides = {
+        "encoder": tuple(pieces([*source, EOS])),
+        "decoder": tuple(pieces([BOS, *output])),
+        "chosen": tuple(pieces([*output, EOS])),
+    }
+    [translation] = tokenizer.decode([output])
+    found = facts(translator, engine)
+    return Trace("translator", text, translation, recording.tensors, sides, search, found)
+
+
+def search_recorded(
+    engine: Any, tokenizer: Any, source: list[int], prefix: list[int], options: DecodingOptions
+) -> tuple[list[int], Search]:
+    """The ids that a beam search finds, as the engine would find them, and its tree."""
+    searches: dict[int, Search] = {}  # by the id of their results
+    limit = longest_output(len(source), len(prefix), options, engine.longest)
+
+    def run(no_repeat_ngram: int) -> list[Hypothesis]:
+        rules = Rules([limit], prefixes=[prefix], no_repeat_ngram=no_repeat_ngram, device=engine.device)
+        texts = tokenizer.pieces(range(tokenizer.size))
+        recorder = SearchRecorder(texts, prefix, options.beam, options.n_best, options.length_penalty)
+        with engine.evaluating(max(len(source), limit)):
+            memory = engine.model.encode(padded([[*source, EOS]], engine.device))
+            cache = engine.model.decoder.remember(memory.states, memory.mask)
+            choose = recorder.recorded(choose_best(options.beam))
+            common = options.n_best, options.length_penalty, engine.prefill
+            [hypotheses] = decode(engine.step, cache, choose, rules, *common)
+        searches[id(hypotheses)] = recorder.finish(hypotheses[0].ids, hypotheses[0].score)
+        return hypotheses
+
+    found = run(options.no_repeat_ngram)
+    if options.resolve_loops and not 0 < options.no_repeat_ngram <= RETRY_NGRAM:
+        [found] = resolve_loops([found], [source], lambda _, ngram: [run(ngram)])
+    return found[0].ids, searches[id(found)]
+
+
+def _replaced(source: list[int], changes: Mapping[int, str], tokenizer: Any) -> list[int]:
+    """The source with other tokens at some positions."""
+    ids = {piece: number for number, piece in enumerate(tokenizer.pieces(range(tokenizer.size)))} if changes else {}
+    for position, piece in changes.items():
+        if not 0 <= position < len(source):
+            raise InputError(f"Position {position} is not among the {len(source)} source tokens, counted from 0.")
+        if piece not in ids:
+            raise InputError(f'"{piece}" is not a token of the vocabulary; "▁" marks the start of a word.')
+        source = [*source[:position], ids[piece], *source[position + 1 :]]
+    return source

@@ -1,0 +1,141 @@
+"""Listens to a model while it runs and keeps every intermediate value under a dotted name, such as `decoder.2.cross.q`.
+
+The layers know nothing of it: forward hooks are registered for the time of a `with` block and removed after it.
+Layers are counted from 0. Names of a sublayer (`encoder.0.self`, `decoder.0.self`, `decoder.0.cross`,
+`encoder.0.feed_forward` …) and what each one has:
+
+    q, k, v      queries, keys and values, split into heads          attention only, as mask, mixed and merged
+    mask         True = may be attended to; missing if nothing is hidden
+    mixed        weights · v of every head
+    merged       the heads side by side, the input of W^O
+    hidden       the inner layer after its activation                 feed-forward only
+    output       the output of the sublayer
+    residual     its input plus its output
+    norm         the output of its LayerNorm: behind the sum (post-norm) or in front of the sublayer (pre-norm)
+
+Of a stack: `ids`, `embedding` (rows of the matrix), `scaled` (times √d_model), `positions`, `embedded` (their sum) and
+`output`. Attention weights are not among them, because fused attention never forms them: `attention_weights(q, k,
+mask)` computes them. Axes are those of the layers: batch first.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from jumok.model.attention import MultiHeadAttention
+from jumok.model.embeddings import Embedder
+from jumok.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+
+Recorded = dict[str, Tensor]
+
+
+@contextmanager
+def record(model: nn.Module) -> Iterator[Recorded]:
+    """A dictionary of the values of the last forward pass inside the `with` block. Values are not copied."""
+    recorded: Recorded = {}
+    handles: list[Any] = []
+
+    def on_output(module: nn.Module, keep: Callable[[tuple[Any, ...], Any], None]) -> None:
+        handles.append(module.register_forward_hook(lambda _module, inputs, output: keep(inputs, output)))
+
+    _listen_to_embedder(model, recorded, on_output, handles)
+    for name in ("encoder", "decoder"):
+        stack = getattr(model, name, None)
+        if stack is None:
+            continue
+        on_output(stack, _keep_states(recorded, f"{name}.output"))
+        for depth, layer in enumerate(stack.layers):
+            for part, sublayer, add_norm in sublayers(layer):
+                _listen_to_sublayer(f"{name}.{depth}.{part}", sublayer, add_norm, recorded, on_output)
+    try:
+        yield recorded
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def sublayers(layer: nn.Module) -> list[tuple[str, nn.Module, AddNorm]]:
+    """The sublayers of a layer in the order in which they run: name, module, and the Add & Norm around it."""
+    if isinstance(layer, EncoderLayer):
+        return [
+            ("self", layer.attention, layer.add_norm_1),
+            ("feed_forward", layer.feed_forward, layer.add_norm_2),
+        ]
+    assert isinstance(layer, DecoderLayer)
+    cross = [("cross", layer.cross_attention, layer.add_norm_2)] if layer.cross else []
+    return [
+        ("self", layer.self_attention, layer.add_norm_1),
+        *cross,
+        ("feed_forward", layer.feed_forward, layer.add_norm_3),
+    ]
+
+
+def attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
+    """Every attention of a model by its name: `encoder.0.self`, `decoder.0.cross` …"""
+    found: dict[str, MultiHeadAttention] = {}
+    for name in ("encoder", "decoder"):
+        for depth, layer in enumerate(getattr(getattr(model, name, None), "layers", ())):
+            for part, sublayer, _ in sublayers(layer):
+                if isinstance(sublayer, MultiHeadAttention):
+                    found[f"{name}.{depth}.{part}"] = sublayer
+    return found
+
+
+def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, handles: list[Any]) -> None:
+    """Both stacks share the embedder: what it computed is named when the stack that it was for starts."""
+    embed = model.embed
+    assert isinstance(embed, Embedder)
+    pending: Recorded = {}
+
+    def on_tokens(inputs: tuple[Any, ...], output: Tensor) -> None:
+        pending.update(ids=inputs[0], embedding=embed.tokens.weight[inputs[0]], scaled=output)
+
+    def on_positions(inputs: tuple[Any, ...], output: Tensor) -> None:
+        table = embed.positions.forward(inputs[0].new_zeros(1, *inputs[0].shape[1:]), *inputs[1:])
+        pending.update(positions=table, embedded=output)
+
+    def on_start(name: str) -> Callable[..., None]:
+        def take(*_: Any) -> None:
+            recorded.update({f"{name}.{key}": value for key, value in pending.items()})
+            pending.clear()
+
+        return take
+
+    on_output(embed.tokens, on_tokens)
+    on_output(embed.positions, on_positions)
+    for name in ("encoder", "decoder"):
+        if hasattr(model, name):
+            handles.append(getattr(model, name).register_forward_pre_hook(on_start(name)))
+
+
+def _listen_to_sublayer(name: str, sublayer: nn.Module, add_norm: AddNorm, recorded: Recorded, on_output: Any) -> None:
+    def keep(part: str, of_input: bool = False) -> Callable[[tuple[Any, ...], Any], None]:
+        return lambda inputs, output: recorded.update({f"{name}.{part}": inputs[0] if of_input else output})
+
+    def on_attend(inputs: tuple[Any, ...], output: Tensor) -> None:
+        q, k, v, *mask = inputs
+        recorded.update({f"{name}.q": q, f"{name}.k": k, f"{name}.v": v, f"{name}.mixed": output})
+        recorded.pop(f"{name}.mask", None)
+        if mask and mask[0] is not None:
+            recorded[f"{name}.mask"] = mask[0]
+
+    if isinstance(sublayer, MultiHeadAttention):
+        on_output(sublayer.attend, on_attend)
+        on_output(sublayer.output, keep("merged", of_input=True))
+        on_output(sublayer.output, keep("output"))
+    else:
+        assert isinstance(sublayer, FeedForward)
+        on_output(sublayer.activation, keep("hidden"))
+        on_output(sublayer.narrow, keep("output"))
+    on_output(add_norm.norm, keep("norm"))
+    if add_norm.pre:
+        on_output(add_norm, keep("residual"))
+    else:
+        on_output(add_norm.norm, keep("residual", of_input=True))
+
+
+def _keep_states(recorded: Recorded, name: str) -> Callable[[tuple[Any, ...], Any], None]:
+    """Keeps the output of a stack. A decoder returns its cache too."""
+    return lambda _, output: recorded.update({name: output[0] if isinstance(output, tuple) else output})

@@ -1,0 +1,120 @@
+"""A change holds inside its `with` block, does what it says, and leaves nothing behind."""
+
+import numpy as np
+import pytest
+import torch
+
+from jumok import lens
+from jumok.engines.translator.text import TextTranslator
+from jumok.errors import ConfigError
+from jumok.lens.interventions import changed, mean_outputs
+from jumok.lens.traces import Trace
+
+TEXT, TARGET = "cat dog tree house .", "고양이 개 나무 ."
+
+
+def look(translator: TextTranslator) -> Trace:
+    return lens.trace(translator, TEXT, target=TARGET)
+
+
+def test_nothing_has_changed_after_the_block(translator: TextTranslator) -> None:
+    before = look(translator)
+    with changed(translator, heads={("encoder.0.self", 1): "zero"}, beta=3.0, positions="removed"):
+        inside = look(translator)
+    with pytest.raises(RuntimeError, match="stop"), changed(translator, hard=True):
+        raise RuntimeError("stop")
+    after = look(translator)
+    assert not np.array_equal(before["logits"].values, inside["logits"].values)
+    for name in before:
+        assert np.array_equal(before[name].values, after[name].values), name
+    model = translator.engine.model  # type: ignore[attr-defined]
+    assert not [module for module in model.modules() if module._forward_hooks or module._forward_pre_hooks]
+
+
+def test_a_head_that_is_switched_off_gives_zero_and_the_others_stay(translator: TextTranslator) -> None:
+    before = look(translator)
+    with changed(translator, heads={("encoder.0.self", 1): "zero"}):
+        trace = look(translator)
+    mixed = trace["encoder.0.self.mixed"].values
+    assert (mixed[1] == 0).all()
+    assert np.array_equal(mixed[0], before["encoder.0.self.mixed"].values[0])
+    assert trace.facts["changes"]["heads"] == [["encoder.0.self", 1, "zero"]]
+
+
+def test_a_uniform_head_attends_to_every_visible_key_alike(translator: TextTranslator) -> None:
+    with changed(translator, heads={("decoder.1.self", 0): "uniform"}):
+        weights = look(translator)["decoder.1.self.weights"].values
+    visible = np.tril(np.ones(weights.shape[1:]))
+    np.testing.assert_allclose(weights[0], visible / visible.sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_a_head_can_be_its_mean_over_some_texts(translator: TextTranslator) -> None:
+    with mean_outputs(translator) as means:
+        before = look(translator)
+    expected = before["decoder.0.cross.mixed"].values.mean(1)
+    np.testing.assert_allclose(means["decoder.0.cross"].numpy(), expected, rtol=1e-5)
+    with changed(translator, heads={("decoder.0.cross", 1): "mean"}, means=means):
+        mixed = look(translator)["decoder.0.cross.mixed"].values
+    np.testing.assert_allclose(mixed[1], np.broadcast_to(expected[1], mixed[1].shape), rtol=1e-5)
+
+
+def test_beta_between_uniform_and_hard(translator: TextTranslator) -> None:
+    def weights(**change: object) -> np.ndarray:
+        with changed(translator, **change):  # type: ignore[arg-type]
+            return look(translator)["encoder.0.self.weights"].values
+
+    scores = look(translator)["encoder.0.self.scores"].values
+    width = 16 // 2
+    beta = 2.5
+    expected = torch.from_numpy(scores * beta * width**0.5).softmax(-1).numpy()
+    np.testing.assert_allclose(weights(beta=beta), expected, rtol=1e-4)
+    np.testing.assert_allclose(weights(beta=0.0), 1 / scores.shape[-1], rtol=1e-6)
+    hard = weights(hard=True)
+    assert set(np.unique(hard)) == {0.0, 1.0}
+    assert np.array_equal(hard.argmax(-1), scores.argmax(-1))
+    np.testing.assert_allclose(weights(beta=1e4), hard, atol=1e-3)
+
+
+def test_hard_attention_mixes_what_it_says(translator: TextTranslator) -> None:
+    with changed(translator, hard=True, attention="encoder.1.self"):
+        trace = look(translator)
+    for name in ("encoder.0.self", "encoder.1.self"):
+        weights, values, mixed = (trace[f"{name}.{part}"].values for part in ("weights", "v", "mixed"))
+        np.testing.assert_allclose(weights @ values, mixed, atol=1e-6)
+    assert set(np.unique(trace["encoder.1.self.weights"].values)) == {0.0, 1.0}
+    assert set(np.unique(trace["encoder.0.self.weights"].values)) != {0.0, 1.0}
+
+
+def test_positions_are_removed_shifted_or_shuffled(translator: TextTranslator) -> None:
+    plain = look(translator)
+    scaled = plain["encoder.scaled"].values
+    with changed(translator, positions="removed"):
+        np.testing.assert_array_equal(look(translator)["encoder.embedded"].values, scaled)
+    with changed(translator, positions=2):
+        shifted = look(translator)["encoder.embedded"].values - scaled
+    table = plain["encoder.positions"].values
+    np.testing.assert_allclose(shifted[:-2], table[2:], atol=1e-6)
+    with changed(translator, positions="shuffled", seed=3):
+        shuffled = look(translator)["encoder.embedded"].values - scaled
+        output = translator.translate(TEXT, max_ratio=0.1)
+        assert lens.trace(translator, TEXT, max_ratio=0.1).output == output
+    assert not np.allclose(shuffled, table, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": {("encoder.7.self", 0): "zero"}}, 'no attention "encoder.7.self"'),
+        ({"heads": {("encoder.0.self", 9): "zero"}}, "no head 9"),
+        ({"heads": {("encoder.0.self", 0): "off"}}, "off"),
+        ({"heads": {("encoder.0.self", 0): "mean"}}, "mean_outputs"),
+        ({"beta": float("inf")}, "hard=True"),
+        ({"positions": "none"}, "removed"),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_an_error(
+    translator: TextTranslator, change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message), changed(translator, **change):  # type: ignore[arg-type]
+        pass
+    assert not [m for m in translator.engine.model.modules() if m._forward_hooks]  # type: ignore[attr-defined]
