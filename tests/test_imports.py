@@ -26,6 +26,7 @@ LEVELS = {
     "demo": 2,
     "metrics": 2,
     "training": 3,
+    "display": 3,
     "lens": 3,
     "engines": 3,
     "serving": 4,

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from commands import SMALL, SOURCE, Jumok, sentences, start, train_arguments, write_corpus
 
-from jumok.cli.panel import Display
 from jumok.cli.train_options import TrainOptions
 from jumok.cli.training import train_with_display
+from jumok.display.lines import Display
 from jumok.training.records import read_log
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from commands import SOURCE
 
-from jumok.cli.panel import PlainLines
+from jumok.cli.panel import print_lines
 from jumok.cli.writing import output_to, require_file, standard_output
+from jumok.display.lines import PlainLines
 from jumok.errors import InputError, WriteError
 
 
@@ -54,7 +55,7 @@ def test_a_training_goes_on_when_its_log_cannot_be_written(
 ) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", standard_output(full))
-        watcher = PlainLines()
+        watcher = PlainLines(print_lines)
         for _ in range(2):
             watcher({"event": "resumed", "step": 5, "changed": {}})
     said = capfd.readouterr().err

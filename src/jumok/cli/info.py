@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from jumok.cli.options import JSON, MODEL, print_json
-from jumok.cli.status import METRICS, describe_metrics, duration
+from jumok.display.status import METRICS, describe_metrics, duration
 from jumok.tasks import TASKS
 
 
@@ -53,7 +53,7 @@ def _run_facts(path: Path) -> dict[str, Any]:
     settings = run.get("settings", {})
     stop = settings.get("stop", {})
     trained = [entry for entry in log if entry["event"] == "train"]
-    last = trained[-1] if trained else {"step": 0, "epoch": 0, "seconds": 0.0, "tokens": 0}
+    last = trained[-1] if trained else {"step": 0, "epoch": 1, "seconds": 0.0, "tokens": 0}
     validation_keys = ("step", "averaged", "loss", *(key for key, _, _ in METRICS))
     validations = [entry for entry in log if entry["event"] == "valid"][-5:]
     return {
@@ -63,7 +63,7 @@ def _run_facts(path: Path) -> dict[str, Any]:
         "finished": bool(log) and log[-1]["event"] == "done",
         "step": last["step"],
         "steps": stop.get("steps"),
-        "epoch": last["epoch"] + 1,
+        "epoch": last["epoch"],
         "tokens": last["tokens"],
         "seconds": last["seconds"],
         "seconds_left": _seconds_left(stop, last),

@@ -6,9 +6,9 @@ import click
 
 from jumok.cli.options import PATH, print_json
 from jumok.cli.processes import is_follower
-from jumok.cli.status import describe_metrics
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
+from jumok.display.status import describe_metrics
 
 
 @click.command(epilog="Example: jumok train classifier reviews.tsv -o run")

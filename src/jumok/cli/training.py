@@ -18,8 +18,8 @@ from jumok.cli.train_options import TrainOptions
 from jumok.tasks import task_named
 
 if TYPE_CHECKING:
-    from jumok.cli.panel import Display
-    from jumok.cli.status import Event, Status
+    from jumok.display.lines import Display
+    from jumok.display.status import Event, Status
     from jumok.recipes.training import TrainingResult
 
 # A training stopped after one of these events has nothing to save yet.
@@ -81,7 +81,8 @@ def train_with_display(display: Display, task: str, *data: Path, **arguments: An
             return said
 
         try:
-            return 0, train(task, *data, **arguments, on_event=on_event, stop_requested=stop_requested, began=began)
+            arguments |= {"on_event": on_event, "stop_requested": stop_requested, "progress": False, "began": began}
+            return 0, train(task, *data, **arguments)
         except StoppedEarly:
             return 128 + (interrupts.received or signal.SIGINT), None
 

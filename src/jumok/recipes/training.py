@@ -3,7 +3,8 @@
 import inspect
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -13,6 +14,7 @@ from torch import nn
 from jumok.bundle import save_bundle
 from jumok.data.examples import InputEncoder
 from jumok.data.source_files import require_files
+from jumok.display.opening import open_display
 from jumok.errors import ChangedDataError, ConfigError, did_you_mean
 from jumok.model.summary import count_parameters
 from jumok.recipes.planning import (
@@ -43,7 +45,7 @@ from jumok.tasks import resolve, task_named
 from jumok.training.auto import require_one_length
 from jumok.training.distributed import RESTART_COUNT, ProcessGroup, join_process_group
 from jumok.training.environment import versions
-from jumok.training.events import EventCallback, ignore_event
+from jumok.training.events import Event, EventCallback, ignore_event
 from jumok.training.length import Length
 from jumok.training.progress import TrainingOptions, Validation
 from jumok.training.run_directory import RunDirectory
@@ -63,6 +65,7 @@ class TrainRequest(TypedDict, total=False):
     fresh: bool  # delete what was trained in `out`, and start again
     continue_with_changes: bool  # resume although settings or files changed
     shard: bool  # several processes share one model's weights; for a model too large for one
+    progress: bool  # show it, on standard error or in the notebook; True, unless given
     on_event: EventCallback  # called with everything that happens; see training/events.py
     stop_requested: Callable[[], bool]  # asked after every step: True saves and stops
     began: float  # time.perf_counter() when the minutes asked for began; now, if not given
@@ -96,8 +99,27 @@ def train(
     with (
         join_process_group(shard=request.get("shard", False)) as group,
         open_run(Path(out), recipe, group) as run,
+        _progress_shown(request, group, f"{task_named(task).title} → {out}") as on_event,
     ):
-        return _Job(recipe, run, group, asked, request).run_to_the_end()
+        return _Job(recipe, run, group, asked, request, on_event).run_to_the_end()
+
+
+@contextmanager
+def _progress_shown(request: TrainRequest, group: ProcessGroup, title: str) -> Iterator[EventCallback]:
+    """What is to be called with every event: a display, unless it is not wanted, and the callback of the request."""
+    callback = request.get("on_event", ignore_event)
+    if group.rank != 0:
+        yield ignore_event
+    elif not request.get("progress", True):
+        yield callback
+    else:
+        with open_display(title) as display:
+
+            def on_event(event: Event) -> None:
+                display(event)
+                callback(event)
+
+            yield on_event
 
 
 def asked_settings(task: str, request: TrainRequest) -> Settings:
@@ -140,11 +162,16 @@ class _Job:
     """One call of `train`: what its steps share, and the steps."""
 
     def __init__(
-        self, recipe: Recipe, run: RunDirectory, group: ProcessGroup, asked: Settings, request: TrainRequest
+        self,
+        recipe: Recipe,
+        run: RunDirectory,
+        group: ProcessGroup,
+        asked: Settings,
+        request: TrainRequest,
+        on_event: EventCallback,
     ) -> None:
         self.recipe, self.run, self.group, self.asked = recipe, run, group, asked
-        self.began = request["began"]
-        self.on_event: EventCallback = request.get("on_event", ignore_event) if group.rank == 0 else ignore_event
+        self.began, self.on_event = request["began"], on_event
         self.stop_requested = request.get("stop_requested", lambda: False)
         self.changes_allowed = request.get("continue_with_changes", False)
         # torchrun repeats the same command when a process had died: what was trained so far must stay.
@@ -260,6 +287,7 @@ class _Job:
                 "keeps_vocabulary": self.keeps_encoder,
                 "fixed": dict(self.recipe.fixed()),
                 "best_before": self.best_before,
+                "first_epoch": 1 if self.before is None else self.before["first_epoch"],
             }
             if self.before is None or any(self.before.get(name) != value for name, value in record.items()):
                 self.run.write({**record, "versions": versions()})

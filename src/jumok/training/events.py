@@ -40,16 +40,23 @@ class CorpusEvent(TypedDict):
     rejected: Mapping[str, Any]
 
 
-class _LoggedEvent(TypedDict):
+class LoggedEvent(TypedDict):
     """What every line of log.jsonl says."""
 
     step: int
-    epoch: int
+    epoch: int  # from 1 on
     tokens: int  # targets trained on so far
     seconds: float  # spent training so far, without validation and checkpoints
 
 
-class TrainEvent(_LoggedEvent):
+class StepEvent(LoggedEvent):
+    """How far the training is: after the first step of this process, then about once a second. Not in log.jsonl."""
+
+    event: Literal["step"]
+    seconds_left: float  # until the very end, estimated: validations to come, averaging and export included
+
+
+class TrainEvent(LoggedEvent):
     """The mean loss since the last such event."""
 
     event: Literal["train"]
@@ -57,30 +64,31 @@ class TrainEvent(_LoggedEvent):
     lr: float
 
 
-class ValidEvent(_LoggedEvent):
+class ValidEvent(LoggedEvent):
     """A validation. The metrics of the task stand beside these fields, by name (`bleu`, `accuracy` …)."""
 
     event: Literal["valid"]
     score: float  # what the best model is chosen by; more is better
     loss: NotRequired[float]
     samples: NotRequired[list[dict[str, str]]]
+    best: bool  # whether it is better than all before, so that it becomes the model
     averaged: NotRequired[str]  # of the average of the "last" or the "best" checkpoints
 
 
-class CheckpointEvent(_LoggedEvent):
+class CheckpointEvent(LoggedEvent):
     """A checkpoint is about to be saved."""
 
     event: Literal["checkpoint"]
 
 
-class ScheduleEvent(_LoggedEvent):
+class ScheduleEvent(LoggedEvent):
     """The number of steps that fit into the minutes asked for is forecast anew."""
 
     event: Literal["schedule"]
     last_step: int
 
 
-class DoneEvent(_LoggedEvent):
+class DoneEvent(LoggedEvent):
     """The last step is done, checkpoints are averaged."""
 
     event: Literal["done"]
@@ -99,7 +107,7 @@ class FinishedEvent(TypedDict):
 
 _BeforeTraining = PhaseEvent | FindingEvent | CorpusEvent | PlanEvent | SettingsEvent | AlreadyDoneEvent
 _OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | MemoryEvent | FinishedEvent
-Event = _BeforeTraining | _OfTheRun | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent
+Event = _BeforeTraining | _OfTheRun | StepEvent | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent
 EventCallback = Callable[[Event], None]
 
 

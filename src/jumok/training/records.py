@@ -50,6 +50,7 @@ class _Record(BaseModel):
     fixed: dict[str, Any] = {}  # this and `data` are absent in runs of older versions
     best_before: float | None = None
     length: list[list[int]] | None = None  # see training/length.py; None in a run of an older version
+    first_epoch: int = 0  # as log.jsonl counts them: older versions counted from 0, and their runs go on doing so
 
 
 def read_run(path: Path) -> dict[str, Any] | None:
@@ -75,8 +76,10 @@ def read_run(path: Path) -> dict[str, Any] | None:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a run directory's log, without a last line that is not complete yet."""
+    """Return the entries of a run directory's log, without a last line that is not complete yet.
+    Epochs are counted from 1, however the file counts them."""
     entries = []
+    before_first = first_epoch(path) - 1
     torn = None
     for number, _, entry in scan_log(path / LOG):
         if torn is not None:
@@ -84,8 +87,15 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         if entry is None:
             torn = number
         else:
-            entries.append(entry)
+            entries.append(entry | {"epoch": entry["epoch"] - before_first} if "epoch" in entry else entry)
     return entries
+
+
+def first_epoch(path: Path) -> int:
+    """Return the number that the log of a run directory gives to the first epoch: 1, or 0 in a run that an older
+    version began."""
+    run = read_run(path)
+    return 1 if run is None else int(run["first_epoch"])
 
 
 def diff_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

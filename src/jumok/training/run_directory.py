@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +17,18 @@ from jumok.bundle import finish_replacement
 from jumok.errors import CheckpointError
 from jumok.files import FORMAT, REAL_FILES, FileSystem, WriteError
 from jumok.training.checkpoint import save_checkpoint
-from jumok.training.records import CHECKPOINTS, LOCK, LOG, MODEL, RUN, STORE, end_of_last_line, read_run, scan_log
+from jumok.training.records import (
+    CHECKPOINTS,
+    LOCK,
+    LOG,
+    MODEL,
+    RUN,
+    STORE,
+    end_of_last_line,
+    first_epoch,
+    read_run,
+    scan_log,
+)
 
 _OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, f".next-{MODEL}"}
 _LOCK_BYTES = 512
@@ -89,7 +101,10 @@ class RunDirectory:
         self.write({**(self.read() or {}), **changes})
 
     def append_log(self, entry: Mapping[str, Any]) -> None:
-        """Append a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on."""
+        """Append a line to log.jsonl. It survives a kill at once, and a power failure from the next checkpoint on.
+        `epoch` counts from 1; the log of a run that an older version began goes on counting from 0."""
+        if "epoch" in entry:
+            entry = {**entry, "epoch": entry["epoch"] - 1 + self._first_epoch}
         line = files.format_json(entry, indent=None)
         with open(self._log, "ab", buffering=0) as file:
             start = file.tell()
@@ -99,6 +114,10 @@ class RunDirectory:
                 with suppress(OSError):
                     self._fs.truncate(self._log, start)
                 raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
+
+    @cached_property
+    def _first_epoch(self) -> int:
+        return first_epoch(self.path)
 
     def keep_log_until(self, step: int | None) -> None:
         """Cut the log after the entry `checkpoint` of `step` (None: at its start) and before any entry of a later step,

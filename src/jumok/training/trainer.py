@@ -18,7 +18,7 @@ from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import Checkpoint, flatten_optimizer, load_latest
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.environment import environment
-from jumok.training.events import Event, EventCallback, ignore_event
+from jumok.training.events import Event, EventCallback, LoggedEvent, ignore_event
 from jumok.training.gradients import Gradients
 from jumok.training.length import Length, TimeLimit
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
@@ -34,6 +34,7 @@ from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
 
 CHECKPOINT_SECONDS = 300.0  # between two checkpoints, if `checkpoint.every` is not given
+REPORT_SECONDS = 1.0  # between two `step` events
 FINAL_VALIDATIONS = 1.5  # of the averages: one, or two if the last checkpoints are not the best
 
 
@@ -74,6 +75,8 @@ class Trainer:
         self._began = time.perf_counter() if began is None else began  # of this process's part of the training
         self._elapsed_before = 0.0  # seconds that earlier processes used
         self._saved = time.perf_counter()
+        self._reported = -math.inf
+        self._first = (0, 0.0)  # step and seconds of training when this process began to train
         self._time_limit = options.seconds and TimeLimit(options.seconds, self.elapsed, self._overhead)
 
     def train(self) -> Progress:
@@ -83,6 +86,7 @@ class Trainer:
             self._try_largest_batch()
         self._extend_length()
         self.model.train()
+        self._first = (self.progress.step, self.progress.seconds)
         self.on_event({"event": "training"})
         while not self._finished():
             self._train_epoch()
@@ -234,6 +238,7 @@ class Trainer:
     def _after_step(self, stop: bool, save: bool) -> None:
         progress, options = self.progress, self.options
         last = self._at_last_step()
+        self._report_step()
         if progress.step % options.log_every == 0 or last:
             self._log_training()
         if options.validate_every is None:
@@ -248,6 +253,31 @@ class Trainer:
             self._save()
         if stop:
             raise StoppedEarly
+
+    def _report_step(self) -> None:
+        """Say how far the training is, if that was not said within the last second."""
+        now = time.perf_counter()
+        if self.leads and now - self._reported >= REPORT_SECONDS:
+            self._reported = now
+            self.on_event({"event": "step", **self._position(), "seconds_left": self._seconds_left()})
+
+    def _seconds_left(self) -> float:
+        """Until the end, as the clock decides it, or at the mean speed of this process."""
+        if self.options.seconds:
+            return max(0.0, self.options.seconds - self.elapsed())
+        progress, (step, seconds) = self.progress, self._first
+        each = (progress.seconds - seconds) / (progress.step - step)
+        return each * (self.length.last_step(progress.step) - progress.step) + self._overhead()
+
+    def _position(self) -> LoggedEvent:
+        """What every entry of the log says. Between two epochs it is the one that has ended."""
+        progress = self.progress
+        return {
+            "step": progress.step,
+            "epoch": progress.epoch + (progress.position > 0) or 1,
+            "tokens": progress.tokens,
+            "seconds": round(progress.seconds, 3),
+        }
 
     def _log_training(self) -> None:
         progress = self.progress
@@ -276,16 +306,23 @@ class Trainer:
         progress = self.progress
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
-        self._log({"event": "valid", "score": validation.score, **validation.metrics})
+        self._log_validation(validation)
         if self._publish_if_best(validation):
             progress.best_step, progress.stale = progress.step, 0
         else:
             progress.stale += 1
         return validation.effort
 
-    def _publish_if_best(self, validation: Validation) -> bool:
+    def _log_validation(self, validation: Validation, **which: str) -> None:
+        best = self._is_best(validation)
+        self._log({"event": "valid", **which, "score": validation.score, "best": best, **validation.metrics})
+
+    def _is_best(self, validation: Validation) -> bool:
         best = self.progress.best_score
-        if best is not None and validation.score <= best:
+        return best is None or validation.score > best
+
+    def _publish_if_best(self, validation: Validation) -> bool:
+        if not self._is_best(validation):
             return False
         self.progress.best_score = validation.score
         self.publish(validation, self.progress.step)
@@ -344,7 +381,7 @@ class Trainer:
             if average is not None:
                 self.full_model.load_state_dict(average)
                 validation = self._measure()
-                self._log({"event": "valid", "averaged": which, "score": validation.score, **validation.metrics})
+                self._log_validation(validation, averaged=which)
                 self._publish_if_best(validation)
         self.full_model.load_state_dict(trained)
 
@@ -357,9 +394,7 @@ class Trainer:
 
     def _log(self, entry: dict[str, Any]) -> None:
         """Add what every entry says, write it to log.jsonl, and report it."""
-        progress = self.progress
-        where = {"step": progress.step, "epoch": progress.epoch, "tokens": progress.tokens}
-        logged = {"event": entry["event"], **where, "seconds": round(progress.seconds, 3), **entry}
+        logged = {"event": entry["event"], **self._position(), **entry}
         if self.leads:
             self.run.append_log(logged)
             self.on_event(cast(Event, logged))

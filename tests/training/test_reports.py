@@ -1,0 +1,74 @@
+"""What a training says of itself while it goes on: the step, the time left, the epoch, and what became of averages."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.training.toy import Toy
+
+from jumok.training import trainer
+from jumok.training.records import LOG, RUN, read_log
+from jumok.training.run_directory import RunDirectory
+
+STEPS_IN_AN_EPOCH = 4
+
+
+def test_the_step_is_reported_however_rarely_the_log_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "REPORT_SECONDS", 0.0)
+    toy = Toy(tmp_path / "run", log_every=1000)
+    toy.go()
+    steps = [event for event in toy.events if event["event"] == "step"]
+    assert [event["step"] for event in steps] == list(range(1, 31))
+    assert [event["epoch"] for event in steps] == [1 + step // STEPS_IN_AN_EPOCH for step in range(30)]
+    assert all(event["seconds_left"] >= 0 for event in steps)
+    assert [entry["event"] for entry in read_log(tmp_path / "run")].count("step") == 0
+
+
+def test_the_step_is_reported_once_a_second_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "REPORT_SECONDS", 1e9)
+    toy = Toy(tmp_path / "run")
+    toy.go()
+    assert [event["step"] for event in toy.events if event["event"] == "step"] == [1]
+
+
+def test_the_time_left_is_that_of_the_remaining_steps_and_validations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "REPORT_SECONDS", 0.0)
+    toy = Toy(tmp_path / "run", average=1)
+    toy.go()
+    last = [event for event in toy.events if event["event"] == "step"][-2]  # after it: one step and one validation
+    expected = last["seconds"] / 29 + toy.trainer.progress.validation_seconds
+    assert last["seconds_left"] == pytest.approx(expected, rel=0.5)
+
+
+def test_epochs_are_counted_from_one_and_the_last_is_not_one_too_many(tmp_path: Path) -> None:
+    toy = Toy(tmp_path / "run", steps=2 * STEPS_IN_AN_EPOCH, log_every=1)
+    toy.go()
+    entries = [entry for entry in read_log(tmp_path / "run") if entry["event"] == "train"]
+    assert [entry["epoch"] for entry in entries] == [1] * STEPS_IN_AN_EPOCH + [2] * STEPS_IN_AN_EPOCH
+    assert read_log(tmp_path / "run")[-1]["epoch"] == 2
+
+
+@pytest.mark.parametrize(("recorded", "in_the_file"), [({"first_epoch": 1}, 1), ({}, 0)])
+def test_a_log_goes_on_counting_as_it_began_and_is_read_as_counted_from_one(
+    tmp_path: Path, recorded: dict[str, int], in_the_file: int
+) -> None:
+    path = tmp_path / "run"
+    with RunDirectory.open(path, "toy") as run:
+        run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False, **recorded})
+    Toy(path, steps=5, log_every=1).go()
+    assert ("first_epoch" in json.loads((path / RUN).read_text())) == bool(recorded)
+    written = [json.loads(line)["epoch"] for line in (path / LOG).read_text().splitlines()]
+    assert set(written) == {in_the_file, in_the_file + 1}
+    assert {entry["epoch"] for entry in read_log(path)} == {1, 2}
+
+
+def test_a_validation_says_whether_it_is_the_best_so_far(tmp_path: Path) -> None:
+    toy = Toy(tmp_path / "run", score_of=lambda model, step: -abs(step - 12))
+    toy.go()
+    valid = [event for event in toy.events if event["event"] == "valid"]
+    assert [event["best"] for event in valid[:5]] == [True, True, False, False, False]
+    assert {event["averaged"]: event["best"] for event in valid[5:]} == {"last": False, "best": False}
