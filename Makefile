@@ -17,7 +17,7 @@ demo: $(READY)
 	$(BIN)/jumok demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
 # One at a time: they measure.
 test-slow: $(READY)

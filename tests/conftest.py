@@ -4,11 +4,12 @@ This file imports no torch, so that a test may assert that something runs withou
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 # Read by torch when it is first imported, here and in processes that tests start. With one thread sums are always taken
@@ -43,3 +44,24 @@ def without_shape_checks() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture(scope="session")
+def build_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[..., Path]:
+    """`build_once(name, build)`: a directory filled by `build(directory)` once for all parallel workers.
+
+    Nobody may change it afterwards; a test that must, copies it.
+    """
+    root = tmp_path_factory.getbasetemp()
+    root = root if worker_id == "master" else root.parent  # a worker's directory is in that of the whole run
+
+    def build_directory(name: str, build: Callable[[Path], None]) -> Path:
+        directory, done = root / name, root / f"{name}.done"
+        with FileLock(root / f"{name}.lock"):
+            if not done.exists():
+                directory.mkdir()
+                build(directory)
+                done.touch()
+        return directory
+
+    return build_directory

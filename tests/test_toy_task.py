@@ -23,7 +23,7 @@ SETTINGS = {
     "model.heads": 4,
     "model.d_ff": 64,
     "model.dropout": 0.0,
-    "batch.tokens": 512,
+    "batch.tokens": 256,
     "optimizer.lr": 0.01,
     "validate.every": 60,
 }

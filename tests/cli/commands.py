@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jumok.demo.reviews import demo_reviews
+
 SOURCE = Path(__file__).parent.parent.parent / "src"
 
 # A model that trains in seconds. `model.*` overrides the preset's sizes.
@@ -28,6 +30,9 @@ SMALL = [
         "log.every=10",
     )
 ]
+
+CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
+LM = [setting for setting in SMALL if "encoder_layers" not in setting]
 
 NOUNS = {"cat": "고양이", "dog": "개", "bird": "새", "fish": "물고기", "horse": "말"}
 COLOURS = {"red": "빨간", "small": "작은", "big": "큰"}
@@ -49,6 +54,14 @@ def write_corpus(directory: Path, pairs: Sequence[tuple[str, str]] | None = None
     pairs = sentences() if pairs is None else pairs
     for name, side in (("a.en", 0), ("a.ko", 1)):
         (directory / name).write_bytes("".join(f"{pair[side]}\n" for pair in pairs).encode())
+
+
+def write_reviews(directory: Path) -> None:
+    """train.tsv and test.tsv: 700 and 200 reviews, labelled positive or negative."""
+    drawn = demo_reviews(count=900)
+    for name, part in (("train", drawn[:700]), ("test", drawn[700:])):
+        lines = "".join(f"{label}\t{text}\n" for label, text in part)
+        (directory / f"{name}.tsv").write_text(lines, encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,21 @@
-"""A model trained in seconds through the real command, and the command in this process."""
+"""Models trained in seconds through the real command, and the command in this process."""
 
 import io
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-from commands import Ended, Jumok, train_arguments, write_corpus
+from commands import CLASSIFIER, Ended, Jumok, train_arguments, write_corpus, write_reviews
 
 from jumok.cli.app import run
+
+
+@pytest.fixture(autouse=True)
+def _speed_measured_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training of so many minutes first measures the machine, for seconds."""
+    monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -25,9 +33,26 @@ def jumok(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a.en, a.ko and run, which nobody changes."""
-    directory = tmp_path_factory.mktemp("trained")
-    write_corpus(directory)
-    assert run(["train", "translator", *train_arguments(directory), "--quiet"]) == 0
-    return directory
+def trained(build_once: Callable[..., Path]) -> Path:
+    """A directory with a.en, a.ko and run, the run of a translator, which nobody changes."""
+
+    def build(directory: Path) -> None:
+        write_corpus(directory)
+        assert run(["train", "translator", *train_arguments(directory), "--quiet"]) == 0
+
+    return build_once("trained", build)
+
+
+@pytest.fixture(scope="session")
+def trained_classifier(build_once: Callable[..., Path]) -> Path:
+    """A directory with train.tsv, test.tsv (reviews), run, the run of a classifier, and train.out, what its training
+    printed. Nobody changes it."""
+
+    def build(directory: Path) -> None:
+        write_reviews(directory)
+        arguments = [str(directory / "train.tsv"), "-o", str(directory / "run"), "--steps=150", *CLASSIFIER]
+        with redirect_stdout(io.StringIO()) as printed:
+            assert run(["train", "classifier", *arguments]) == 0
+        (directory / "train.out").write_text(printed.getvalue(), encoding="utf-8")
+
+    return build_once("trained-classifier", build)

@@ -1,65 +1,57 @@
 """jumok train classifier, classify, train lm, generate, embed, and evaluate for them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import SMALL, Jumok, sentences
+from commands import CLASSIFIER, LM, Jumok, sentences
 
-from jumok.demo.reviews import demo_reviews
 from jumok.recipes.classifier import ClassifierRecipe
 from jumok.training.settings import Settings
 
-CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
-LM = [setting for setting in SMALL if "encoder_layers" not in setting]
 
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def reviews(trained_classifier: Path) -> Path:
     """train.tsv and test.tsv."""
-    directory = tmp_path_factory.mktemp("reviews")
-    drawn = demo_reviews(count=900)
-    for name, part in (("train", drawn[:700]), ("test", drawn[700:])):
-        lines = "".join(f"{label}\t{text}\n" for label, text in part)
-        (directory / f"{name}.tsv").write_text(lines, encoding="utf-8")
-    return directory
+    return trained_classifier
 
 
-def train_classifier(jumok: Jumok, reviews: Path, out: Path, *options: str) -> None:
-    ended = jumok("train", "classifier", reviews / "train.tsv", "-o", out, "--steps=150", *CLASSIFIER, *options)
-    assert ended.code == 0, ended.err
+@pytest.fixture
+def run(trained_classifier: Path) -> Path:
+    """The run of a classifier."""
+    return trained_classifier / "run"
 
 
-def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
-    ended = jumok("train", "classifier", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *CLASSIFIER)
-    assert ended.code == 0, ended.err
+def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, run: Path, tmp_path: Path) -> None:
+    printed = (reviews / "train.out").read_text(encoding="utf-8")
     for said in ("classes: negative", "macro-F1", "accuracy", "| jumok classify -m"):
-        assert said in ended.out
-    measured = json.loads(jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--json").out)
+        assert said in printed
+    measured = json.loads(jumok("evaluate", "-m", run, reviews / "test.tsv", "--json").out)
     assert measured["texts"] == 200
     assert measured["accuracy"] > 0.7
     assert sum(map(sum, measured["confusion"])) == 200
-    shown = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--plot", tmp_path / "confusion.png").out
+    shown = jumok("evaluate", "-m", run, reviews / "test.tsv", "--plot", tmp_path / "confusion.png").out
     assert "true \\ predicted" in shown
     assert (tmp_path / "confusion.png").stat().st_size > 1000
     for option in (["--output", tmp_path / "out"], ["--beam", "3"], ["--languages", "en", "ko"]):
-        refused = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", *option)
+        refused = jumok("evaluate", "-m", run, reviews / "test.tsv", *option)
         assert (refused.code, f"{option[0]} has no effect" in refused.err) == (2, True)
     text = "The soup was wonderful."
-    label, probability, words = jumok("classify", "-m", tmp_path / "run", "--explain=2", stdin=text).out.split("\t")
+    label, probability, words = jumok("classify", "-m", run, "--explain=2", stdin=text).out.split("\t")
     assert label == "positive"
     assert 0.5 < float(probability) <= 1
     assert "wonderful." in words
-    columns = jumok("classify", "-m", tmp_path / "run", "--probabilities", stdin=f"{text}\n\n").out.splitlines()
+    columns = jumok("classify", "-m", run, "--probabilities", stdin=f"{text}\n\n").out.splitlines()
     assert columns[0] == "class\tnegative\tpositive"
     assert len(columns) == 3
-    answer = json.loads(jumok("classify", "-m", tmp_path / "run", "--json", stdin=text).out)
+    answer = json.loads(jumok("classify", "-m", run, "--json", stdin=text).out)
     assert answer["label"] == "positive"
 
 
-def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
-    train_classifier(jumok, reviews, tmp_path / "run")
+def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path, run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
     ended = jumok("train", "classifier", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *CLASSIFIER)
     assert "is already finished, at step 150" in ended.out
     other = jumok("train", "lm", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *LM)
@@ -68,11 +60,18 @@ def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path,
 
 
 @pytest.mark.parametrize("unit", ["token", "both"])
-def test_words_that_decide_matter_more_than_others(jumok: Jumok, reviews: Path, tmp_path: Path, unit: str) -> None:
+def test_words_that_decide_matter_more_than_others(
+    jumok: Jumok, reviews: Path, run: Path, tmp_path: Path, unit: str
+) -> None:
     from jumok.engines.loading import load
 
-    train_classifier(jumok, reviews, tmp_path / "run", f"--set=model.ngram_unit={unit}")
-    classifier = load(tmp_path / "run", task="classifier")
+    if unit == "both":
+        run = tmp_path / "run"
+        options = ["-o", run, "--steps=150", *CLASSIFIER, "--set=model.ngram_unit=both"]
+        assert jumok("train", "classifier", reviews / "train.tsv", *options).code == 0
+    classifier = load(run, task="classifier")
+    assert classifier.engine._config.ngram_units[-1:] == ("token",)
+    assert len(classifier.engine._config.ngram_units) == (2 if unit == "both" else 1)
     moved_by_top, moved_by_others = [], []
     for line in (reviews / "test.tsv").read_text(encoding="utf-8").splitlines()[:60]:
         text = line.split("\t")[1]
@@ -111,20 +110,20 @@ def test_other_names_for_the_classes_are_refused(jumok: Jumok, reviews: Path, tm
     assert "negative" in refused.err
 
 
-def test_what_decided_is_shown_as_text(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
-    train_classifier(jumok, reviews, tmp_path / "run")
+def test_what_decided_is_shown_as_text(jumok: Jumok, run: Path) -> None:
     text = "The soup was 뷁 great, not great."
     stdin = f"{text}\n\n   \nnot\tgreat\n"
-    lines = jumok("classify", "-m", tmp_path / "run", "--explain=99", stdin=stdin).out.split("\n")
+    lines = jumok("classify", "-m", run, "--explain=99", stdin=stdin).out.split("\n")
     assert [line.count("\t") for line in lines[:-1]] == [2, 2, 2, 2]
-    answer = json.loads(jumok("classify", "-m", tmp_path / "run", "--explain=99", "--json", stdin=text).out)
+    answer = json.loads(jumok("classify", "-m", run, "--explain=99", "--json", stdin=text).out)
     assert sorted(word for word, _ in answer["words"]) == sorted(text.split())
-    assert jumok("classify", "-m", tmp_path / "run", "--explain=-2", stdin=text).code == 2
+    assert jumok("classify", "-m", run, "--explain=-2", stdin=text).code == 2
 
 
-def test_a_picture_of_no_kind_is_refused_before_the_work(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
-    train_classifier(jumok, reviews, tmp_path / "run")
-    refused = jumok("evaluate", "-m", tmp_path / "run", reviews / "test.tsv", "--plot", tmp_path / "confusion.xyz")
+def test_a_picture_of_no_kind_is_refused_before_the_work(
+    jumok: Jumok, reviews: Path, run: Path, tmp_path: Path
+) -> None:
+    refused = jumok("evaluate", "-m", run, reviews / "test.tsv", "--plot", tmp_path / "confusion.xyz")
     assert refused.code == 2
     assert "must end in .png, .svg or .pdf" in refused.err
 
@@ -177,10 +176,9 @@ def test_rare_classes_are_learned_too(jumok: Jumok, tmp_path: Path) -> None:
     assert answer.startswith("rare\t")
 
 
-def test_a_text_of_a_hundred_thousand_words_is_classified(jumok: Jumok, reviews: Path, tmp_path: Path) -> None:
-    train_classifier(jumok, reviews, tmp_path / "run")
+def test_a_text_of_a_hundred_thousand_words_is_classified(jumok: Jumok, run: Path) -> None:
     long = "The soup was wonderful. " * 25_000
-    ended = jumok("classify", "-m", tmp_path / "run", stdin=long + "\n")
+    ended = jumok("classify", "-m", run, stdin=long + "\n")
     assert ended.code == 0, ended.err
     assert ended.out.startswith("positive\t")
 

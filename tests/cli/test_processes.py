@@ -25,6 +25,9 @@ from jumok.training.checkpoint import load_latest
 from jumok.training.distributed import join_process_group
 from jumok.training.records import read_log
 
+# Parallel test workers would each train for them.
+pytestmark = pytest.mark.xdist_group("processes")
+
 STEPS, TOLERANCE = 50, 1e-5
 # The same update from three small batches, whoever has them, the last of an epoch from fewer.
 SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=log.every=1"]

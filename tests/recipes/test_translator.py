@@ -55,7 +55,8 @@ def write_task(directory: Path, count: int, answer: Callable[[str], str]) -> tup
 @pytest.mark.parametrize("answer", [str, lambda line: line[::-1]], ids=["copy", "reverse"])
 def test_it_learns_random_sequences_perfectly(tmp_path: Path, answer: Callable[[str], str]) -> None:
     corpus = write_task(tmp_path, 4000, answer)
-    train_translator(*corpus, out=tmp_path / "run", steps=1300, settings=SMALL)
+    settings = {**SMALL, "model.encoder_layers": 1, "model.decoder_layers": 1}
+    train_translator(*corpus, out=tmp_path / "run", steps=1100, settings=settings)
     known = set(sequences(4000, seed=0))
     unseen = [line for line in sequences(400, seed=1) if line not in known][:200]
     assert len(unseen) == 200
@@ -258,18 +259,23 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_minutes_are_kept_with_validations_averaging_and_export(tmp_path: Path) -> None:
+def test_minutes_are_kept_with_validations_averaging_and_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that runs only while this process does, whatever else keeps the machine busy."""
+    monkeypatch.setattr(time, "perf_counter", time.process_time)
+    monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 1.0)
     corpus = write_task(tmp_path, 400, str)
     events: list[Any] = []
-    settings = {**SMALL, "stop.minutes": 0.4, "validate.every": None, "validate.sentences": 20}
+    settings = {**SMALL, "stop.minutes": 0.25, "validate.every": None, "validate.sentences": 20}
     began = time.perf_counter()
     train_translator(*corpus, out=tmp_path / "run", settings=settings, on_event=events.append)
-    assert 0.75 * 24 < time.perf_counter() - began < 1.25 * 24  # in seconds, on a machine that tests keep busy
+    assert 0.75 * 15 < time.perf_counter() - began < 1.25 * 15  # seconds
     [plan] = [event for event in events if event["event"] == "plan"]
     assert {choice["name"] for choice in plan["choices"]} >= {"schedule.name", "schedule.warmup"}
     assert all(choice["why"] for choice in plan["choices"])
     record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
-    assert record["settings"]["stop"] == {"steps": None, "epochs": None, "minutes": 0.4, "patience": None}
+    assert record["settings"]["stop"] == {"steps": None, "epochs": None, "minutes": 0.25, "patience": None}
     done = next(event for event in events if event["event"] == "done")
     assert record["length"][-1][1] == done["step"]
     again = train_translator(*corpus, out=tmp_path / "run", settings=settings, on_event=events.append)
