@@ -19,7 +19,7 @@ import pytest
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, Rejections
-from jumok.data.kinds import PAIRS, TEXTS_WITH_LABELS
+from jumok.data.kinds import PAIRS, PASSAGES, TEXTS_WITH_LABELS
 from jumok.data.reading import lines
 from jumok.data.reading.pairs import UnequalLengthError
 from jumok.data.split import HELD_OUT_SHARE
@@ -196,6 +196,55 @@ def test_everything_left_out_is_named_in_a_file(tmp_path: Path) -> None:
     named = (tmp_path / "store" / "rejected.tsv").read_text(encoding="utf-8").splitlines()
     assert corpus.facts["rejected"]["total"] == 12
     assert [line.split("\t")[0] for line in named] == [f"{paths[0]}:{n}" for n in range(51, 63)]
+
+
+def damaged(paths: Sequence[Path], lines: range, content: str) -> None:
+    """Write this content on the given lines of the second file."""
+    rows = paths[1].read_text(encoding="utf-8").split("\n")
+    for line in lines:
+        rows[line] = content
+    paths[1].write_text("\n".join(rows), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("content", "reason"), [("", "empty side"), ("long " * 600, "longer than 512 tokens")])
+def test_if_more_than_a_third_cannot_be_used_nothing_is_written_and_the_reasons_are_named(
+    tmp_path: Path, content: str, reason: str
+) -> None:
+    paths, store = write_corpus(tmp_path, 60), tmp_path / "store"
+    prepare_corpus(PAIRS, store, paths)
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    damaged(paths, range(10, 40), content)
+    said = rf"a\.tgt: (2[89]|30) of (5[89]|60) pairs cannot be used, more than a third:\n\d+ × {reason}: .*a\."
+    with pytest.raises(InputError, match=said + r"[^`]*`skip_unusable=True`"):
+        prepare_corpus(PAIRS, store, paths)
+    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+    facts = prepare_corpus(PAIRS, store, paths, skip_unusable=True).facts
+    assert facts["rejected"]["total"] == 30
+
+
+def test_blank_lines_are_no_loss_and_a_third_is_not_more_than_a_third(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 60)
+    for path in paths:
+        path.write_text(path.read_text(encoding="utf-8").replace("\n", "\n\n"), encoding="utf-8")
+    damaged(paths, range(0, 40, 2), "")
+    assert prepare_corpus(PAIRS, tmp_path / "store", paths).facts["rejected"]["total"] == 80
+    damaged(paths, range(40, 42), "")
+    with pytest.raises(InputError, match="21 of 60 pairs cannot be used"):
+        prepare_corpus(PAIRS, tmp_path / "store", paths)
+
+
+def test_a_validation_file_of_which_more_than_a_third_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "valid.tsv").write_text("one\ttwo\nno tab\nno tab\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"valid\.tsv: 2 of 3 pairs cannot be used"):
+        prepare_corpus(PAIRS, tmp_path / "store", write_corpus(tmp_path, 30), valid=[tmp_path / "valid.tsv"])
+
+
+def test_of_plain_text_lines_are_counted_not_passages(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"some words in a line\n" * 200 + b"\xff\n" * 90 + b"other words\n")
+    assert prepare_corpus(PASSAGES, tmp_path / "store", [tmp_path / "a.txt"]).facts["rejected"]["total"] == 90
+    (tmp_path / "a.txt").write_bytes(b"some words in a line\n" * 200 + b"\xff\n" * 110 + b"other words\n")
+    with pytest.raises(InputError, match=r"110 of 311 lines cannot be used.*\n110 × not valid UTF-8"):
+        prepare_corpus(PASSAGES, tmp_path / "store", [tmp_path / "a.txt"])
 
 
 def test_the_files_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,10 @@ def test_fresh_with_data_or_settings_that_cannot_be_used_keeps_the_model_that_is
     before = content_of(tmp_path / "run")
     shorter = tmp_path / "shorter.tgt"
     shorter.write_text("a b c\n", encoding="utf-8")
+    half = tmp_path / "half.tgt"
+    half.write_text("a b\n\n" * 100, encoding="utf-8")
     mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"target": half}, "100 of 200 pairs cannot be used, more than a third"),
         ({"target": tmp_path / "b.tgt"}, "no such file"),
         ({"target": target, "valid": [tmp_path / "v.tsv"]}, "no such file"),
         ({"target": shorter}, "has 200 lines but"),

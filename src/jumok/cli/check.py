@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from jumok.cli.flags import with_flags
 from jumok.cli.options import JSON, LANGUAGES, PATH, SOURCE, TARGET, print_json
 from jumok.cli.pair_files import PairFilesCommand
 
@@ -36,6 +37,6 @@ def command(
     if as_json:
         print_json(report.to_json(), indent=1)
     else:
-        print(report.render())
+        print(with_flags(report.render()))
     if not report.clean:
         raise click.exceptions.Exit(FINDINGS)

@@ -61,6 +61,9 @@ class TrainOptions:
     continue_with_changes: Annotated[
         bool, _Flag(None, "Continue although settings or data files changed.", argument=True)
     ] = False
+    skip_unusable: Annotated[
+        bool, _Flag(None, "Train even if more than a third of a file cannot be used.", argument=True)
+    ] = False
     print_config: Annotated[bool, _Flag(None, "Print all settings and reasons as TOML; do not train.")] = False
     processes: Annotated[int, _Flag("N", "Train with N processes on this machine; they divide its cores.")] = 1
     shard: Annotated[

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok import files
-from jumok.data.examples import Example, ExampleKind, InputEncoder, Paths, Rejections
+from jumok.data.examples import Example, ExampleKind, InputEncoder, Paths, Rejections, too_many_left_out
 from jumok.data.source_files import SourceFile, SourceFiles, fingerprint_of, require_files
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
@@ -62,6 +62,7 @@ def prepare_corpus(
     expected: str | None = None,
     encoder: InputEncoder | None = None,
     if_changed: Callable[[], InputEncoder | None] | None = None,
+    skip_unusable: bool = False,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Corpus:
     """The corpus in these files: opened if it is in `directory` already, else made and kept there.
@@ -69,7 +70,8 @@ def prepare_corpus(
     If `expected` is given and is not the fingerprint, `if_changed` returns the encoder to go on with; without it,
     ChangedDataError is raised, and nothing has been written. With an `encoder` none is learned, and `size` does not
     matter. Memory: less than 100 bytes a sentence pair, 500,000 sampled lines for the vocabulary, the validation set.
-    `on_phase` gets "vocabulary" and "encoding" when these begin.
+    If more than a third of a file cannot be used, InputError is raised, unless `skip_unusable`; a corpus that was in
+    `directory` is still there. `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
     require_files([*paths, *(valid or ())], f"Give {kind.files}.")
     with SourceFiles(directory) as sources:
@@ -88,7 +90,7 @@ def prepare_corpus(
                 raise ChangedDataError([source.to_json() for source in everything])
             encoder = if_changed()
             fingerprint = fingerprint_with(encoder)
-        preparation = _Preparation(kind, directory, train_files, valid_files, seed, on_phase)
+        preparation = _Preparation(kind, directory, train_files, valid_files, seed, skip_unusable, on_phase)
         return _open(directory, fingerprint) or preparation.make(fingerprint, encoder or size)
 
 
@@ -111,6 +113,7 @@ class _Preparation:
     sources: Sequence[SourceFile]
     valid_sources: Sequence[SourceFile] | None
     seed: int
+    skip_unusable: bool
     on_phase: Callable[[str], None]
 
     def __post_init__(self) -> None:
@@ -118,6 +121,7 @@ class _Preparation:
         self.valid_paths = None if self.valid_sources is None else [source.path for source in self.valid_sources]
         self.holdout, self.rejections = Holdout(self.seed), Rejections()
         self.classes: dict[str, int] = {}
+        self.lost_of_valid = self.lines_of_valid = 0
 
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
@@ -179,14 +183,34 @@ class _Preparation:
     def _read(self, spool: Spool) -> tuple[list[Example] | None, list[dict[str, Any]]]:
         """Read the training examples into the spool; returns those of validation files, and what the check found."""
         kind, rejections = self.kind, self.rejections
-        valid = None if self.valid_paths is None else list(kind.read(self.valid_paths, rejections))
+        valid = None
+        if self.valid_paths is not None:
+            valid = list(kind.read(self.valid_paths, rejections))
+            self._require_enough(self.valid_paths, len(valid))
+        self.lost_of_valid, self.lines_of_valid = rejections.lost, rejections.lines_used
         check = kind.check(self.paths, valid) if kind.check else None
+        count = 0
         for example in check.read(rejections) if check else kind.read(self.paths, rejections):
             spool.add(example, self.holdout.add(example) if valid is None else 0)
+            count += 1
+        self._require_enough(self.paths, count)
         findings = check.findings() if check else []
         if valid is None:
             self.holdout.choose(str(self.paths[0]))
         return valid, findings
+
+    def _require_enough(self, paths: Sequence[Path], used: int) -> None:
+        """Refuse files of which more than a third cannot be used, before anything of the corpus is written."""
+        left_out = self.rejections.lost - self.lost_of_valid
+        lines = self.rejections.lines_used - self.lines_of_valid
+        used, name = (lines, "lines") if lines else (used, self.kind.name)
+        if self.skip_unusable or not too_many_left_out(left_out, used):
+            return
+        raise InputError(
+            f"{', '.join(map(str, paths))}: {left_out:,} of {left_out + used:,} {name} cannot be used, more than a "
+            f"third:\n{self.rejections.render()}\n"
+            "Correct the files, or train on the rest with `skip_unusable=True`."
+        )
 
     def _training(self, spool: Spool, held_out: list[Example] | None = None) -> Iterator[Example]:
         """The training examples of the spool; those that are held out are appended to the list."""
@@ -210,12 +234,17 @@ class _Preparation:
         """Store the ids of the training examples; returns the store and the examples that are held out."""
         held_out: list[Example] = []
         labels = {name: [[number]] for number, name in enumerate(self.classes)} if self.kind.labelled else {"": []}
+
+        def rows() -> Iterator[list[list[int]]]:
+            count = 0
+            for example, ids in self._encode(self._training(spool, held_out), encoder):
+                yield [*ids, [int(example.where.rpartition(":")[2])], *labels[example.label]]
+                count += 1
+            self._require_enough(self.paths, count + len(held_out))  # too long ones are known only now
+
         train = TokenStore.build(
             self.directory / "train",
-            (
-                [*ids, [int(example.where.rpartition(":")[2])], *labels[example.label]]
-                for example, ids in self._encode(self._training(spool, held_out), encoder)
-            ),
+            rows(),
             columns=(*self.kind.columns, "line", *(["label"] if self.kind.labelled else [])),
             fingerprint=fingerprint,
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 _PLACES_PER_REASON = 5
+_MOST_LEFT_OUT = 1 / 3  # of a file: if it is more, the file is not what it was taken for
 
 
 class Example(NamedTuple):
@@ -41,6 +42,8 @@ class Rejections:
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
+    blank: int = 0  # of these, lines with nothing on either side: nothing is lost with them
+    lines_used: int = 0  # counted by a reader whose examples are made of several lines
     unused_columns: list[str] = field(default_factory=list)  # of a table: number and name of each
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
 
@@ -58,6 +61,11 @@ class Rejections:
         """Number of examples left out, for any reason."""
         return self.counts.total()
 
+    @property
+    def lost(self) -> int:
+        """Number of examples left out that are not blank."""
+        return self.total - self.blank
+
     def to_json(self) -> dict[str, Any]:
         """The counts and first places as plain values."""
         reasons = {reason: {"count": n, "examples": self.examples[reason]} for reason, n in self.counts.items()}
@@ -66,6 +74,11 @@ class Rejections:
     def render(self) -> str:
         """One line for each reason, the most frequent first; empty if nothing was left out."""
         return "\n".join(describe_reasons(self.to_json()["reasons"]))
+
+
+def too_many_left_out(left_out: int, used: int) -> bool:
+    """Whether so much of a file cannot be used that training on the rest is probably not what is wanted."""
+    return left_out > _MOST_LEFT_OUT * (left_out + used)
 
 
 def describe_reasons(reasons: Mapping[str, Any]) -> Iterator[str]:

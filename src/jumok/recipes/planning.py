@@ -78,11 +78,11 @@ def _toml_lines(values: Mapping[str, Any], reasons: Mapping[str, str], prefix: s
     return lines
 
 
-def plan_training(recipe: Recipe, asked: Settings) -> Plan:
+def plan_training(recipe: Recipe, asked: Settings, *, skip_unusable: bool = False) -> Plan:
     """The plan of a training that is not started: the corpus is read into a directory that is removed again."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="jumok-") as directory:
-        recipe.prepare(Path(directory), asked, expected=None, encoder=None)
+        recipe.prepare(Path(directory), asked, expected=None, encoder=None, skip_unusable=skip_unusable)
         return resolve_settings(recipe, asked, began=began)
 
 

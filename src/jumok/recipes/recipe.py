@@ -59,6 +59,7 @@ class Recipe(ABC):
         expected: str | None,
         encoder: InputEncoder | None,
         if_changed: Callable[[], InputEncoder | None] | None = None,
+        skip_unusable: bool = False,
         on_phase: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any]:
         """Read the corpus into `store`, or find it ready there, and return the facts about it; see `prepare_corpus`."""
@@ -72,6 +73,7 @@ class Recipe(ABC):
             expected=expected,
             encoder=encoder,
             if_changed=if_changed,
+            skip_unusable=skip_unusable,
             on_phase=on_phase,
         )
         return self.corpus.facts

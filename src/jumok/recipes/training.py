@@ -64,6 +64,7 @@ class TrainRequest(TypedDict, total=False):
     epochs: float | None
     fresh: bool  # delete what was trained in `out`, and start again
     continue_with_changes: bool  # resume although settings or files changed
+    skip_unusable: bool  # train although more than a third of a file cannot be used
     shard: bool  # several processes share one model's weights; for a model too large for one
     progress: bool  # show it, on standard error or in the notebook; True, unless given
     on_event: EventCallback  # called with everything that happens; see training/events.py
@@ -84,7 +85,7 @@ class TrainingResult:
 def plan(task: str, *data: PathLike, valid: Sequence[PathLike] | None = None, **options: Any) -> Plan:
     """What `train` with these arguments would do. Nothing is trained, and nothing is left on the disk."""
     recipe, request = _recipe_and_request(task, data, valid, options)
-    return plan_training(recipe, asked_settings(task, request))
+    return plan_training(recipe, asked_settings(task, request), skip_unusable=request.get("skip_unusable", False))
 
 
 def train(
@@ -174,6 +175,7 @@ class _Job:
         self.began, self.on_event = request["began"], on_event
         self.stop_requested = request.get("stop_requested", lambda: False)
         self.changes_allowed = request.get("continue_with_changes", False)
+        self.skip_unusable = request.get("skip_unusable", False)
         # torchrun repeats the same command when a process had died: what was trained so far must stay.
         self.fresh = request.get("fresh", False) and os.environ.get(RESTART_COUNT, "0") == "0"
         self.before = None if self.fresh else run.read()
@@ -234,6 +236,7 @@ class _Job:
                 expected=self.before["fingerprint"] if self.before else None,
                 encoder=self._kept_encoder() if self.keeps_encoder else None,
                 if_changed=keep_encoder if self.changes_allowed else None,
+                skip_unusable=self.skip_unusable,
                 on_phase=on_phase,
             )
         except ChangedDataError as error:

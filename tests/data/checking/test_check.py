@@ -209,6 +209,98 @@ def test_swapped_files(corpus: Corpus, tmp_path: Path) -> None:
     assert [finding.kind for finding in check_pairs(corpus.write(tmp_path), paths).findings] == ["swapped"]
 
 
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.2, 0.5])
+def test_swapped_pairs_are_found_whatever_their_share(corpus: Corpus, tmp_path: Path, share: float) -> None:
+    swapped = sorted(random.Random(5).sample(range(300), round(300 * share)))
+    for index in swapped:
+        corpus.sources[index], corpus.targets[index] = corpus.targets[index], corpus.sources[index]
+    found = findings_of(check_pairs(corpus.write(tmp_path, languages=("one", "two"))))
+    assert {"swapped-pairs"} <= found.keys() <= {"swapped-pairs", "length-ratio"}
+    assert found["swapped-pairs"].count == len(swapped)
+    if share < 0.5:
+        assert lines_of(found["swapped-pairs"]) == [f"a.one:{index + 1}" for index in swapped[:3]]
+
+
+@pytest.mark.parametrize("swapped", [range(2500), range(3500, 5000)], ids=["first", "last"])
+def test_a_block_of_swapped_pairs_is_found_wherever_it_is(tmp_path: Path, swapped: range) -> None:
+    corpus = clean_corpus(6000)
+    for index in swapped:
+        corpus.sources[index], corpus.targets[index] = corpus.targets[index], corpus.sources[index]
+    finding = findings_of(check_pairs(corpus.write(tmp_path, languages=("one", "two"))))["swapped-pairs"]
+    assert finding.count == len(swapped)
+    assert lines_of(finding)[0] == f"a.one:{swapped[0] + 1}"
+
+
+def related_languages(count: int, shared: float = 0.5) -> Corpus:
+    """Two languages in one script with the same sounds, which share some of their words."""
+    draw = random.Random(3)
+    syllables = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
+    words = ["".join(draw.choices(syllables, k=draw.randint(1, 3))) for _ in range(400)]
+    other = {word: word if draw.random() < shared else "".join(draw.choices(syllables, k=2)) + "k" for word in words}
+    corpus = Corpus([], [])
+    for _ in range(count):
+        sentence = draw.choices(words, k=draw.randint(3, 12))
+        corpus.sources.append(" ".join(sentence))
+        corpus.targets.append(" ".join(other[word] for word in sentence))
+    return corpus
+
+
+def test_swapped_pairs_of_related_languages_are_found_and_others_are_not(tmp_path: Path) -> None:
+    corpus = related_languages(3000)
+    assert "swapped-pairs" not in findings_of(check_pairs(corpus.write(tmp_path)))
+    for index in range(0, 3000, 20):
+        corpus.sources[index], corpus.targets[index] = corpus.targets[index], corpus.sources[index]
+    finding = findings_of(check_pairs(corpus.write(tmp_path)))["swapped-pairs"]
+    assert 130 <= finding.count <= 150
+    assert all(int(where.rpartition(":")[2]) % 20 == 1 for where in lines_of(finding))
+
+
+def test_sides_in_one_language_are_not_taken_for_swapped(tmp_path: Path) -> None:
+    sources, shuffled = clean_corpus(800).sources, clean_corpus(800, seed=2).sources
+    for targets in (shuffled, [source.upper() for source in sources], [source[::-1] for source in sources]):
+        found = findings_of(check_pairs(Corpus(sources, targets).write(tmp_path, languages=("one", "two"))))
+        assert not found.keys() & {"swapped-pairs", "wrong-language"}
+
+
+def test_a_side_in_the_language_of_the_other_is_found(tmp_path: Path) -> None:
+    corpus, other = related_languages(1000, shared=0.1), related_languages(1100, shared=0.1)
+    for index in range(0, 1000, 20):
+        corpus.targets[index] = other.sources[1000 + index // 20]
+    finding = findings_of(check_pairs(corpus.write(tmp_path)))["wrong-language"]
+    assert 25 <= finding.count <= 50
+    assert all(int(where.rpartition(":")[2]) % 20 == 1 for where in lines_of(finding))
+
+
+@pytest.mark.parametrize("identifier", ["{}", "{:05}.", "SEG_{}", "2026-11-{}", "c0ffee-{}"])
+def test_a_side_of_numbers_or_identifiers(corpus: Corpus, tmp_path: Path, identifier: str) -> None:
+    identifiers = [identifier.format(number) for number in range(300)]
+    for damaged, where in (
+        (Corpus(identifiers, corpus.targets), "a.en"),
+        (Corpus(corpus.sources, identifiers), "a.ko"),
+    ):
+        finding = findings_of(check_pairs(damaged.write(tmp_path)))["numbers"]
+        assert (finding.count, lines_of(finding)) == (300, [f"{where}:1", f"{where}:2", f"{where}:3"])
+    both = findings_of(check_pairs(Corpus(identifiers, identifiers[::-1]).write(tmp_path)))
+    assert "numbers" not in both
+
+
+def test_a_side_that_is_nearly_always_the_same(corpus: Corpus, tmp_path: Path) -> None:
+    for index in range(250):
+        corpus.targets[index] = "아직 번역되지 않은 문장입니다. 나중에 번역합니다."
+    finding = findings_of(check_pairs(corpus.write(tmp_path)))["constant"]
+    assert (finding.count, lines_of(finding)[0]) == (250, "a.ko:1")
+
+
+def test_a_corpus_of_which_more_than_a_third_cannot_be_used(corpus: Corpus, tmp_path: Path) -> None:
+    for index in range(100):
+        corpus.targets[index] = ""
+    assert "left-out" not in findings_of(check_pairs(corpus.write(tmp_path)))
+    corpus.sources[200] = " "
+    report = check_pairs(corpus.write(tmp_path))
+    assert findings_of(report)["left-out"].count == 101
+    assert "`skip_unusable=True`" in report.render()
+
+
 def test_validation_that_training_has_seen(corpus: Corpus, tmp_path: Path) -> None:
     valid = clean_corpus(50, seed=2)
     valid.sources[4], valid.targets[4] = corpus.sources[9], corpus.targets[9]
@@ -285,6 +377,11 @@ def test_every_kind_is_tested_here() -> None:
         "same-file",
         "swapped",
         "labels",
+        "left-out",
+        "numbers",
+        "constant",
+        "swapped-pairs",
+        "wrong-language",
         "unused-columns",
         "malformed",
         "validation-in-training",

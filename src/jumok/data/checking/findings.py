@@ -17,6 +17,23 @@ KINDS = {
         "different texts on one side: only {n}",
         "This looks like labels, not translations; `jumok train classifier` learns from those.",
     ),
+    "left-out": (
+        "pairs that cannot be used: {n}",
+        "Training stops if it is more than a third of a file. The findings below say why; correct the files, or train "
+        "on the rest with `skip_unusable=True`.",
+    ),
+    "numbers": (
+        "numbers or identifiers instead of texts on one side: {n}",
+        "Look at the columns or files: another one probably holds the texts.",
+    ),
+    "constant": (
+        "pairs with the same text on one side: {n}",
+        "Look at the columns or files: another one probably holds the translations.",
+    ),
+    "swapped-pairs": (
+        "pairs whose source and target seem to be swapped: {n}",
+        "Exchange both sides of these lines, or the model learns to translate in both directions at once.",
+    ),
     "unused-columns": (
         "columns of the table that are not used: {n}",
         "If other columns are meant, name them source and target in a first line, or choose two languages.",
@@ -33,6 +50,10 @@ KINDS = {
     ),
     "wrong-script": (
         "pairs with a side that has no letter of its usual script: {n}",
+        "Remove them, unless they are meant: they are probably untranslated.",
+    ),
+    "wrong-language": (
+        "pairs with a side in another language than most of that side: {n}",
         "Remove them, unless they are meant: they are probably untranslated.",
     ),
     "copied-source": ("pairs whose source was copied to the target: {n}", "Remove them, or the model learns to copy."),

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from jumok.data.checking.symptoms import is_garbled, lacks_script, majority_script
+from jumok.data.checking.side_languages import EXAMPLES, SideLanguages
+from jumok.data.checking.symptoms import is_garbled, is_number, lacks_script, majority_script
 from jumok.data.examples import Example
 from jumok.data.reading.lines import EMPTY, HAS_NUL, NOT_UNICODE, Damage, Side, TooLong
 
-EXAMPLES = 3
 _SAMPLED_LINES = 2_000  # they decide which script a side is written in
-_DISTINCT_COUNTED = 1_000  # a side with more different texts is no list of labels
+_DISTINCT_COUNTED = 1_000  # texts of a side that are counted: more are no list of labels, nor nearly all the same
 _LETTERS_OF_A_COPY = 10  # names, numbers and one-word answers may well be the same in both languages
 _EXCERPT_CHARACTERS = 60
 
@@ -50,7 +50,8 @@ class SideSurvey:
     script: str | None = None
     sample: list[str] = field(default_factory=list)
     lengths: array[int] = field(default_factory=lambda: array("I"))  # in characters, 0 where there is no text
-    distinct: set[int] = field(default_factory=set)  # hashes of the texts
+    numbers: int = 0  # texts that are numbers or identifiers
+    texts: Counter[int] = field(default_factory=Counter)  # how often the first texts occur, by hash
 
     def add(self, text: str | Damage) -> None:
         """Count one line."""
@@ -60,8 +61,10 @@ class SideSurvey:
         self.lengths.append(len(text))
         self.characters += len(text)
         self.words += len(text.split())
-        if len(self.distinct) < _DISTINCT_COUNTED:
-            self.distinct.add(hash(text))
+        self.numbers += is_number(text)
+        key = hash(text)
+        if key in self.texts or len(self.texts) < _DISTINCT_COUNTED:
+            self.texts[key] += 1
 
 
 class Overlap:
@@ -115,7 +118,8 @@ class Survey:
         self.validation = validation
         self.unequal: tuple[int, int] | None = None  # numbers of lines of two files, where they differ
         self.unused_columns: list[str] = []
-        self.usable = 0
+        self.side_languages = SideLanguages()
+        self.usable = self.blank = 0
         self.identical = 0
         self.numbers: array[int] = array("Q")
         self.hashes: array[int] = array("q")
@@ -138,6 +142,7 @@ class Survey:
         self.hashes.append(hash((source, target)))
         self.source.add(source)
         self.target.add(target)
+        self.blank += source is EMPTY and target is EMPTY
         if isinstance(source, Damage):
             self._note(_kind_of(source), self.source, number, left, right)
         elif isinstance(target, Damage):
@@ -171,6 +176,7 @@ class Survey:
             self.identical += 1
             if sum(map(str.isalpha, source)) >= _LETTERS_OF_A_COPY:
                 self._note("copied-source", self.source, number, source, target)
+        self.side_languages.add(number, source, target)
         if self.validation:
             self.validation.compare(source, target)
 

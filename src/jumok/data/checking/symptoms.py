@@ -37,6 +37,7 @@ _SCRIPT_TABLE = {
 }
 _SCRIPTS = {script: re.compile(f"[{ranges}]") for script, (ranges, _) in _SCRIPT_TABLE.items()}
 SCRIPT_OF_LANGUAGE = {code: script for script, (_, codes) in _SCRIPT_TABLE.items() for code in codes.split()}
+_DIGIT = re.compile(r"\d")
 _MAJORITY = 0.8
 _LETTERS_TO_JUDGE = 6  # fewer letters, as of a name or an abbreviation, say little about a language
 
@@ -52,6 +53,13 @@ def is_garbled(text: str) -> bool:
     if text.isascii() and text.isprintable():
         return False
     return bool(_NEVER_TEXT.search(text) or _GARBLED.search(text))
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a number, a date or an identifier: it has a digit, and neither words nor a sentence."""
+    if not _DIGIT.search(text):
+        return False
+    return not any(map(str.isalpha, text)) or (text.isascii() and len(text.split()) == 1)
 
 
 def majority_script(texts: Iterable[str]) -> str | None:

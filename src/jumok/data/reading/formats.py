@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from jumok.data.examples import Rejections
 from jumok.data.reading import lines
 from jumok.data.reading.languages import Languages, is_language_code, only_two, same_language
-from jumok.data.reading.lines import Damage, Record, Side, format_of
+from jumok.data.reading.lines import EMPTY, Damage, Record, Side, format_of
 from jumok.data.reading.tmx import tmx_records
 from jumok.errors import InputError
 
@@ -65,6 +65,8 @@ class _PairColumns:
     def sides(self, cells: Sequence[bytes] | Sequence[str] | Damage) -> tuple[Side, Side]:
         if isinstance(cells, Damage):
             return cells, cells
+        if not any(cells):
+            return EMPTY, EMPTY
         if len(cells) > self.width and filled(cells) > self.width:
             # A tab or comma inside a text has moved the cells after it: what is left of the text is not all of it.
             damage = NOT_AS_THE_HEADER if self.header else NOT_AS_MOST_LINES

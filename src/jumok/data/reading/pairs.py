@@ -57,6 +57,7 @@ def read_pairs(
         source, target = text_of(left), text_of(right)
         if on_record is not None:
             on_record(number, left, right, source, target)
+        rejections.blank += source is EMPTY and target is EMPTY
         if isinstance(source, Damage):
             rejections.add(source.reason, f"{source_name}:{number}")
         elif isinstance(target, Damage):

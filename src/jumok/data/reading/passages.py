@@ -31,6 +31,7 @@ def _passages(path: str | Path, rejections: Rejections) -> Iterator[Example]:
         if isinstance(text, str):
             first = first if lines else number
             lines.append(text)
+            rejections.lines_used += 1
             size += len(text) + 1
         elif text is not EMPTY:
             rejections.add(text.reason, f"{name}:{number}")
