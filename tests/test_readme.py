@@ -117,3 +117,23 @@ def test_the_settings_of_a_guide_are_the_settings(guide: str) -> None:
         for name, value in values.items()
     } | {"model.*": "–"}
     assert {name: default.strip() for name, default in rows} == defaults
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_the_presets_of_a_guide_are_the_presets(guide: str) -> None:
+    import torch
+
+    from jumok.model.config import preset, preset_table
+    from jumok.model.summary import count_parameters
+    from jumok.model.translator import Translator
+
+    text = (ROOT / guide).read_text(encoding="utf-8")
+    heading, *rows = preset_table()
+    assert f" | {' | '.join(heading[2:])} | " in text
+    for name, *cells in rows:
+        [found] = re.findall(rf"^\| {name} \| (.*) \| ([^|]+) \|$", text, re.MULTILINE)
+        assert found[0] == " | ".join(cells)
+        if name != "imdb-notebook":
+            with torch.device("meta"):
+                count = count_parameters(Translator(preset(name, vocabulary=8000)))  # type: ignore[arg-type]
+            assert found[1] == f"{count / 1e6:.1f} M"

@@ -4,6 +4,9 @@
 
 card.json names the encoder, a key of `jumok.tasks.ENCODERS` (default: tokenizer). Other files and folders are not part
 of the bundle and are never read here. Needs no torch: weights are float32 NumPy arrays.
+
+A runtime-only copy has a CTranslate2 export, and of the weights only those that are not in it, or none. Its card names
+the SHA-256 of all the weights.
 """
 
 import hashlib
@@ -29,6 +32,7 @@ from jumok.system import WINDOWS
 from jumok.tasks import ENCODERS, EncoderEntry
 
 CONFIG, WEIGHTS, CARD = "config.json", "weights.safetensors", "card.json"
+ALL_WEIGHTS = "all_weights_sha256"  # in the card of a runtime-only copy
 
 _MAX_ENCODER_BYTES = 64 << 20
 _MAX_WEIGHTS_BYTES = 16 << 30  # 20 times the paper's big model
@@ -47,20 +51,41 @@ class Bundle:
     card: dict[str, Any]
     encoder_name: str  # key of ENCODERS
     encoder_bytes: bytes
-    _weights_file: BufferedIOBase = field(repr=False)
-    _weights_record: FileRecord = field(repr=False)
+    records: Mapping[str, FileRecord]  # the manifest
+    _weights_file: BufferedIOBase | None = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits, the same for all copies of a model: a hash of config, encoder and weights."""
+        digests = [self.records[name].sha256 for name in (CONFIG, ENCODERS[self.encoder_name].file)]
+        return hashlib.sha256("\n".join([*digests, self.weights_digest]).encode()).hexdigest()[:12]
+
+    @property
+    def runtime_only(self) -> bool:
+        """Whether this is a copy without the weights that only PyTorch needs."""
+        return ALL_WEIGHTS in self.card
 
     @property
     def weights_digest(self) -> str:
-        """The SHA-256 of the weights, which a certificate names."""
-        return self._weights_record.sha256
+        """The SHA-256 of the weights, which a certificate names; in a runtime-only copy, of those it was made from."""
+        return str(self.card[ALL_WEIGHTS]) if self.runtime_only else self.records[WEIGHTS].sha256
+
+    def require_all_weights(self) -> None:
+        """Raise if this is a runtime-only copy."""
+        if self.runtime_only:
+            raise BundleError(
+                f"{self.path}: is a runtime-only copy, without the weights that PyTorch needs for this. "
+                "Use the model directory it was made from."
+            )
 
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """The tensors by name, read and checked against the manifest at each call."""
-        where = self.path / WEIGHTS
+        if self._weights_file is None:
+            return {}
+        where, record = self.path / WEIGHTS, self.records[WEIGHTS]
         self._weights_file.seek(0)
-        data = self._weights_file.read(self._weights_record.size)
-        if hashlib.sha256(data).hexdigest() != self._weights_record.sha256:
+        data = self._weights_file.read(record.size)
+        if hashlib.sha256(data).hexdigest() != record.sha256:
             raise BundleError(f"{where}: was changed since it was opened. Load the model again.")
         return {current_weight_name(name): array for name, array in _parse_weights(data, where).items()}
 
@@ -78,27 +103,37 @@ def save_bundle(
     if path.exists() and not (path / files.MANIFEST).is_file():
         raise BundleError(f"{path}: exists and is not a model directory. Choose another directory or move it away.")
     files.make_directory_durably(fs, path.parent)
+    contents = bundle_contents(config=config, weights=weights, encoder=encoder, card=card)
+    size = sum(array.nbytes for array in weights.values()) + len(encoder[1])
+    replace_directory(path, contents, bytes_needed=size, fs=fs)
+
+
+def bundle_contents(
+    *, config: Mapping[str, Any], weights: Weights, encoder: tuple[str, bytes], card: Mapping[str, Any]
+) -> dict[str, bytes | Callable[[], bytes]]:
+    """The files of a bundle but for the manifest. Without any weights, there is no file of them."""
     name, content = encoder
-    contents: dict[str, bytes | Callable[[], bytes]] = {
+    return {
         CONFIG: files.format_json(config),
-        WEIGHTS: lambda: _format_weights(weights),
+        **({WEIGHTS: lambda: _format_weights(weights)} if weights else {}),
         ENCODERS[name].file: content,
         CARD: files.format_json({**card, "encoder": name}),
     }
-    size = sum(array.nbytes for array in weights.values()) + len(content)
-    replace_directory(path, contents, bytes_needed=size, fs=fs)
 
 
 def replace_directory(
     path: Path,
-    contents: Mapping[str, bytes | Callable[[], bytes]],
+    contents: files.Contents,
     *,
     bytes_needed: int,
+    directories: Mapping[str, files.Contents] | None = None,
     fs: FileSystem = files.REAL_FILES,
 ) -> None:
-    """Write a directory with a manifest, or replace it: the old one stays until the new one is complete."""
+    """Write a directory with a manifest, or replace it: the old one stays until the new one is complete.
+    `directories` are written inside of it, each with a manifest of its own."""
     finish_replacement(path, fs=fs)
-    files.write_directory_durably(fs, successor(path), contents, bytes_needed=bytes_needed)
+    new = successor(path)
+    files.write_directory_durably(fs, new, contents, bytes_needed=bytes_needed, directories=directories or {})
     finish_replacement(path, fs=fs)
 
 
@@ -187,16 +222,23 @@ def _read_bundle(directory: Path) -> Bundle:
     )
     encoder = _encoder_entry(card, directory)
     content = read(encoder.file, _MAX_ENCODER_BYTES)
-    where, record = directory / WEIGHTS, _record(directory, records, WEIGHTS)
+    if ALL_WEIGHTS in card and not re.fullmatch(r"[0-9a-f]{64}", str(card[ALL_WEIGHTS])):
+        raise UnreadableError(directory / CARD, f"has an impossible {ALL_WEIGHTS}")
+    if WEIGHTS not in records and ALL_WEIGHTS in card:
+        return Bundle(directory, config, card, encoder.name, content, records, None)
+    file = _open_weights(directory / WEIGHTS, _record(directory, records, WEIGHTS))
+    bundle = Bundle(directory, config, card, encoder.name, content, records, file)
+    weakref.finalize(bundle, file.close)
+    return bundle
+
+
+def _open_weights(where: Path, record: FileRecord) -> BufferedIOBase:
     if record.size > _MAX_WEIGHTS_BYTES:
         raise UnreadableError(
             where, f"is said to have {record.size:,} bytes, at most {_MAX_WEIGHTS_BYTES:,} make sense"
         )
     # On Windows a training could not replace the directory while a file in it is open.
-    file = BytesIO(files.read_verified(where, record, record.size)) if WINDOWS else files.open_verified(where, record)
-    bundle = Bundle(directory, config, card, encoder.name, content, file, record)
-    weakref.finalize(bundle, file.close)
-    return bundle
+    return BytesIO(files.read_verified(where, record, record.size)) if WINDOWS else files.open_verified(where, record)
 
 
 def _record(directory: Path, records: Mapping[str, FileRecord], name: str) -> FileRecord:

@@ -148,6 +148,7 @@ def test_print_config_is_a_file_for_config_and_trains_nothing(jumok: Jumok, tmp_
     assert values["stop"] == {"minutes": 0.01}
     assert values["model"]["d_model"] == 32
     assert "# tokenizer.size is left to the corpus" in ended.out
+    assert re.search(r"^# base +6 \+ 6 +512 +8 +2048 +0\.1 +post$", ended.out, re.MULTILINE)
     assert re.search(r"^schedule\.warmup = \d+  # suits", ended.out, re.MULTILINE)
     (tmp_path / "all.toml").write_text(ended.out, encoding="utf-8")
     again = jumok("train", "translator", *arguments, "--config", tmp_path / "all.toml", "--print-config")
@@ -207,7 +208,7 @@ def test_binary_garbage_is_a_clear_error(jumok: Jumok, tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "a.ko").write_bytes(bytes(range(256)) * 40)
     ended = jumok("train", "translator", *train_arguments(tmp_path))
-    assert (ended.code, ended.out) == (2, "")
+    assert (ended.code, ended.out) == (2, "Reading and checking the corpus …\n")
     assert f"{tmp_path / 'a.ko'} is not UTF-8 text" in ended.err
     assert not (tmp_path / "run").exists()
 

@@ -30,5 +30,6 @@ def test_options_for_settings_change_these_settings() -> None:
 
 def test_other_options_are_arguments_of_the_recipe() -> None:
     arguments = TrainOptions(Path("run"), fresh=True, quiet=True, valid=(Path("v.tsv"),)).recipe_arguments()
-    assert arguments.keys() == {"out", "valid", "fresh", "continue_with_changes", "skip_unusable", "shard", "settings"}
+    own = {"out", "valid", "fresh", "continue_with_changes", "skip_unusable", "note", "shard"}
+    assert arguments.keys() == own | {"settings"}
     assert (arguments["fresh"], arguments["shard"], arguments["valid"]) == (True, False, [Path("v.tsv")])

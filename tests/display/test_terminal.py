@@ -58,7 +58,7 @@ def test_a_training_from_python_shows_the_panel_or_lines_unless_it_is_not_wanted
     def train(**arguments: bool) -> None:
         files = (tmp_path / "a.en", tmp_path / "a.ko")
         arguments |= {"on_event": lambda event: events.append(event["event"])}
-        jumok.train_translator(*files, out=tmp_path / "run", steps=3, settings=SETTINGS, **arguments)
+        jumok.train_translator(*files, out=tmp_path / "run", steps=3, note="a note", settings=SETTINGS, **arguments)
 
     with opened_terminal() as terminal, monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", terminal.stream)
@@ -67,6 +67,7 @@ def test_a_training_from_python_shows_the_panel_or_lines_unless_it_is_not_wanted
     for shown in ("translator → ", "3/3", "Done"):
         assert shown in text
     assert (events[0], events[-1]) == ("reading", "finished")
+    assert jumok.load(tmp_path / "run").card["note"] == "a note"
     assert capsys.readouterr() == ("", "")
 
     with opened_terminal() as terminal, monkeypatch.context() as patch:

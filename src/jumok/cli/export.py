@@ -1,5 +1,6 @@
-"""jumok export: convert a model for fast inference, and certify the result."""
+"""jumok export: a model for CTranslate2, certified; or a copy of a model for machines without PyTorch."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,16 +8,23 @@ import click
 
 from jumok.cli.options import JSON, MODEL, PATH, print_json
 from jumok.cli.pair_files import PairFilesCommand
+from jumok.errors import counted
 
 
-@click.command(cls=PairFilesCommand, epilog="Example: jumok export -m run --to ctranslate2 --quantization int8")
+@click.command(cls=PairFilesCommand, epilog="Example: jumok export -m run --quantization int8")
+@click.argument("out", type=PATH, required=False, metavar="[OUT]", help="With --to bundle: the new directory.")
 @MODEL
-@click.option("--to", type=click.Choice(["ctranslate2"]), default="ctranslate2", expose_value=False, help="The format.")
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["ctranslate2", "bundle"]),
+    default="ctranslate2",
+    help="ctranslate2: into the model directory. bundle: a copy of the model directory that runs without PyTorch.",
+)
 @click.option(
     "--quantization",
-    default="float32",
     metavar="float32|int8",
-    help="int8 is a quarter of the size and faster, but slightly less accurate.",
+    help="int8 is a quarter of the size and faster, but slightly less accurate. [float32]",
 )
 @click.option(
     "--probe",
@@ -25,13 +33,50 @@ from jumok.cli.pair_files import PairFilesCommand
     metavar="FILE...",
     help="Examples to compare both models on. Default: the validation examples of the run.",
 )
+@click.option("--note", metavar="TEXT", help="With --to bundle: the note of the copy. Default: that of the model.")
 @JSON
-def command(model: Path, quantization: str, probe: tuple[Path, ...], as_json: bool) -> None:
-    """Export a model, and certify that it gives the same results.
+def command(
+    model: Path,
+    out: Path | None,
+    form: str,
+    quantization: str | None,
+    probe: tuple[Path, ...],
+    note: str | None,
+    as_json: bool,
+) -> None:
+    """Convert a model for fast inference, or copy it for machines without PyTorch.
 
-    The exported model must reproduce the outputs of PyTorch on a probe set (int8: lose hardly any quality), or nothing
-    is exported. From then on, `jumok translate`, `classify` and `generate` use it, and need no PyTorch.
+    --to ctranslate2 converts the model and certifies the result: it must reproduce the outputs of PyTorch on a probe
+    set (int8: lose hardly any quality), or nothing is exported. From then on, `jumok translate`, `classify` and
+    `generate` use it, and need no PyTorch. Every training does this at its end.
+
+    --to bundle OUT writes a copy of an exported model, without what only PyTorch needs: about half the size.
     """
+    if form == "bundle":
+        if out is None or quantization or probe:
+            raise click.UsageError(
+                "--to bundle takes the name of the new directory, and neither --quantization nor --probe: "
+                "give these to --to ctranslate2 first."
+            )
+        _copy(model, out, note, as_json)
+    elif out is not None or note is not None:
+        raise click.UsageError("--to ctranslate2 writes into the model directory: give neither OUT nor --note.")
+    else:
+        _convert(model, quantization or "float32", probe, as_json)
+
+
+def _copy(model: Path, out: Path, note: str | None, as_json: bool) -> None:
+    from jumok.engines.copying import copy_for_runtime
+
+    copy_for_runtime(model, out, note=note)
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    if as_json:
+        print_json({"path": os.path.abspath(out), "bytes": size})
+    else:
+        print(f"Copied → {out} ({size / 1e6:,.1f} MB), without what only PyTorch needs.")
+
+
+def _convert(model: Path, quantization: str, probe: tuple[Path, ...], as_json: bool) -> None:
     from jumok.recipes.export import export_ctranslate2, probe_of_run, read_probe, store_of_run
 
     examples = read_probe(model, probe) if probe else probe_of_run(model)
@@ -41,21 +86,27 @@ def command(model: Path, quantization: str, probe: tuple[Path, ...], as_json: bo
         print_json({"path": str(directory), **certificate})
         return
     print(f"Exported → {directory}")
-    _print_certificate(certificate, quantization)
+    for line in describe_certificate(certificate, quantization):
+        print(line)
 
 
-def _print_certificate(certificate: dict[str, Any], quantization: str) -> None:
-    ties = f", {certificate['ties']} more differ by a tie" if certificate["ties"] else ""
-    print(f"Certified: {certificate['equal']} of {certificate['sources']} probes have equal outputs{ties};")
-    print(f"scores within {certificate['largest_score_difference']:.1e}.")
+def describe_certificate(certificate: dict[str, Any], quantization: str) -> list[str]:
+    """What was compared, and how it came out."""
+    ties = f", {certificate['ties']:,} more differ by a tie" if certificate["ties"] else ""
+    equal, probes = certificate["equal"], counted(certificate["sources"], "probe")
+    lines = [
+        f"Certified: equal outputs for {equal:,} of {probes}{ties}; "
+        f"scores within {certificate['largest_score_difference']:.1e}."
+    ]
     for key, name, other, than in (
         ("bleu_exported", quantization, "bleu", "PyTorch"),
         ("bleu_fast", "--fast", "bleu_beam", "without it"),
     ):
         if key in certificate:
-            print(f"BLEU with {name}: {certificate[key]:.2f}, {than}: {certificate[other]:.2f}")
+            lines.append(f"BLEU with {name}: {certificate[key]:.2f}, {than}: {certificate[other]:.2f}")
     if certificate.get("shortlist", True) is None:
-        print("That loses too much: --fast is not available for this model.")
+        lines.append("That loses too much: --fast is not available for this model.")
     if "bits_per_token_exported" in certificate:
         bits, others = certificate["bits_per_token_exported"], certificate["bits_per_token"]
-        print(f"Bits per token with {quantization}: {bits:.3f}, PyTorch: {others:.3f}")
+        lines.append(f"Bits per token with {quantization}: {bits:.3f}, PyTorch: {others:.3f}")
+    return lines

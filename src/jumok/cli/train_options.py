@@ -64,6 +64,9 @@ class TrainOptions:
     skip_unusable: Annotated[
         bool, _Flag(None, "Train even if more than a third of a file cannot be used.", argument=True)
     ] = False
+    note: Annotated[
+        str | None, _Flag("TEXT", "Free text to keep with the model; `jumok info` shows it.", argument=True)
+    ] = None
     print_config: Annotated[bool, _Flag(None, "Print all settings and reasons as TOML; do not train.")] = False
     processes: Annotated[int, _Flag("N", "Train with N processes on this machine; they divide its cores.")] = 1
     shard: Annotated[

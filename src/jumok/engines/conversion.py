@@ -34,6 +34,7 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     """Convert the model of a bundle, certify it and write it; returns its directory. `certify` gets a directory with
     the converted model, to which it may add files, and returns the contents of certificate.json, or raises."""
     require_choice("quantization", quantization, QUANTIZATIONS)
+    bundle.require_all_weights()
     config = config_from_dict(bundle.config)
     require_exportable(config)
     final = bundle.path / DIRECTORY

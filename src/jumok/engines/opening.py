@@ -49,6 +49,7 @@ def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str,
 
 
 def _torch_engine(bundle: Bundle, reference: str) -> Any:
+    bundle.require_all_weights()
     try:
         engine = resolve(reference)
     except ModuleNotFoundError as error:

@@ -19,6 +19,7 @@ from jumok.files.reading import (
 )
 from jumok.files.writing import (
     REAL_FILES,
+    Contents,
     FileSystem,
     clean_leftovers,
     explained_writing,
@@ -33,5 +34,5 @@ from jumok.files.writing import (
 __all__ = ["MAX_JSON_BYTES", "UnreadableError", "WriteError", "format_json", "parse_json_object"]
 __all__ += ["FORMAT", "MANIFEST", "FileRecord", "open_verified", "read_bounded", "read_manifest", "read_verified"]
 __all__ += ["regular_size", "verify_directory"]
-__all__ += ["REAL_FILES", "FileSystem", "clean_leftovers", "explained_writing", "is_leftover", "make_directory_durably"]
-__all__ += ["remove", "replace_file_durably", "set_aside", "write_directory_durably"]
+__all__ += ["REAL_FILES", "Contents", "FileSystem", "clean_leftovers", "explained_writing", "is_leftover"]
+__all__ += ["make_directory_durably", "remove", "replace_file_durably", "set_aside", "write_directory_durably"]

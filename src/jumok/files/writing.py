@@ -16,6 +16,9 @@ from jumok.errors import WriteError
 from jumok.files.json_text import format_json
 from jumok.files.reading import FORMAT, MANIFEST, FileRecord
 
+Contents = Mapping[str, bytes | Callable[[], bytes]]
+
+_NONE: Mapping[str, Contents] = {}
 _TEMPORARY, _TRASH = ".tmp-", ".trash-"
 _WRITING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SPARE_BYTES = 1 << 20  # for directory entries, the manifest and half-filled blocks
@@ -58,22 +61,16 @@ REAL_FILES = FileSystem()
 
 
 def write_directory_durably(
-    fs: FileSystem, final: Path, files: Mapping[str, bytes | Callable[[], bytes]], *, bytes_needed: int
+    fs: FileSystem, final: Path, files: Contents, *, bytes_needed: int, directories: Mapping[str, Contents] = _NONE
 ) -> None:
     """Create the directory `final`, which must not exist, with a manifest: complete and on the disk, or not at all.
     A content may be a function that returns it, so that only one large file is in memory at a time.
+    `directories` are written inside of it, each with a manifest of its own.
     `bytes_needed` is compared with the free space first. A failure leaves nothing behind, a kill leaves a `.tmp-*`."""
     with _renamed_to(fs, final, bytes_needed) as temporary:
         if os.path.lexists(final):
             raise FileExistsError(errno.EEXIST, "it exists already")
-        fs.make_directory(temporary)
-        records = {}
-        for name, content in files.items():
-            records[name] = _write_file(fs, temporary / name, content if isinstance(content, bytes) else content())
-        manifest = {"format": FORMAT, "files": {name: asdict(record) for name, record in records.items()}}
-        _write_file(fs, temporary / MANIFEST, format_json(manifest))
-        # The order is the promise: content before manifest before the name that makes them count.
-        fs.sync_directory(temporary)
+        _write_directory(fs, temporary, files, directories)
 
 
 def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
@@ -129,6 +126,19 @@ def is_leftover(name: str) -> bool:
 
 def _beside(path: Path, prefix: str) -> Path:
     return path.parent / f"{prefix}{path.name}-{secrets.token_hex(4)}"
+
+
+def _write_directory(fs: FileSystem, path: Path, files: Contents, directories: Mapping[str, Contents] = _NONE) -> None:
+    fs.make_directory(path)
+    for name, contents in directories.items():
+        _write_directory(fs, path / name, contents)
+    records = {}
+    for name, content in files.items():
+        records[name] = _write_file(fs, path / name, content if isinstance(content, bytes) else content())
+    manifest = {"format": FORMAT, "files": {name: asdict(record) for name, record in records.items()}}
+    _write_file(fs, path / MANIFEST, format_json(manifest))
+    # The order is the promise: content before manifest before the name that makes them count.
+    fs.sync_directory(path)
 
 
 def _write_file(fs: FileSystem, path: Path, data: bytes) -> FileRecord:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from jumok.model.config import PRESETS
+from jumok.model.config import PRESETS, preset_table
 from jumok.recipes.recipe import PROBES, Recipe
 from jumok.system import usable_cores
 from jumok.training.auto import (
@@ -63,7 +63,15 @@ class Plan:
         if self.settings.tokenizer.size is None:  # to ask for as many tokens as came out would change them
             vocabulary = self.facts["tokenizer"]
             lines.append(f"# tokenizer.size is left to the corpus: {vocabulary['why']}; {vocabulary['size']:,} tokens")
-        return "\n".join(lines)
+        return "\n".join([*lines, "", "# What the presets are; model.* overrides their values:", *_preset_lines()])
+
+
+def _preset_lines() -> list[str]:
+    """The table of presets as comments, in columns."""
+    rows = preset_table()
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return [f"# {line}".rstrip() for line in aligned]
 
 
 def _toml_lines(values: Mapping[str, Any], reasons: Mapping[str, str], prefix: str = "") -> list[str]:

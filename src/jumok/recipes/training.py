@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -15,6 +16,7 @@ from jumok.bundle import save_bundle
 from jumok.data.examples import InputEncoder
 from jumok.data.source_files import require_files
 from jumok.display.opening import open_display
+from jumok.engines.copying import NOTE
 from jumok.errors import ChangedDataError, ConfigError, did_you_mean
 from jumok.model.summary import count_parameters
 from jumok.recipes.planning import (
@@ -66,6 +68,7 @@ class TrainRequest(TypedDict, total=False):
     continue_with_changes: bool  # resume although settings or files changed
     skip_unusable: bool  # train although more than a third of a file cannot be used
     shard: bool  # several processes share one model's weights; for a model too large for one
+    note: str  # free text, kept with the model
     progress: bool  # show it, on standard error or in the notebook; True, unless given
     on_event: EventCallback  # called with everything that happens; see training/events.py
     stop_requested: Callable[[], bool]  # asked after every step: True saves and stops
@@ -179,6 +182,7 @@ class _Job:
         # torchrun repeats the same command when a process had died: what was trained so far must stay.
         self.fresh = request.get("fresh", False) and os.environ.get(RESTART_COUNT, "0") == "0"
         self.before = None if self.fresh else run.read()
+        self.note = request.get("note") or (self.before or {}).get("note")
         self.unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
         self.keeps_encoder = bool(self.before and self.before["keeps_vocabulary"])
 
@@ -291,6 +295,7 @@ class _Job:
                 "fixed": dict(self.recipe.fixed()),
                 "best_before": self.best_before,
                 "first_epoch": 1 if self.before is None else self.before["first_epoch"],
+                "note": self.note,
             }
             if self.before is None or any(self.before.get(name) != value for name, value in record.items()):
                 self.run.write({**record, "versions": versions()})
@@ -348,6 +353,8 @@ class _Job:
         tensors = {**model.state_dict(), **validation.weights}
         card = {
             "task": self.recipe.task,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            **({NOTE: self.note} if self.note else {}),
             "inputs": list(self.recipe.inputs),
             "fingerprint": plan.facts["fingerprint"],
             "seed": plan.settings.seed,

@@ -50,6 +50,7 @@ class _Record(BaseModel):
     fixed: dict[str, Any] = {}  # this and `data` are absent in runs of older versions
     best_before: float | None = None
     length: list[list[int]] | None = None  # see training/length.py; None in a run of an older version
+    note: str | None = None
     first_epoch: int = 0  # as log.jsonl counts them: older versions counted from 0, and their runs go on doing so
 
 

@@ -36,6 +36,19 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+def preset_table() -> list[tuple[str, ...]]:
+    """What each preset is, for people: a heading, then a row for each preset. A classifier has an encoder only, a
+    language model a decoder only."""
+    names = ("d_model", "heads", "d_ff", "dropout", "norm")
+    rows: list[tuple[str, ...]] = [("preset", "layers", *names)]
+    for name in PRESETS:
+        config = preset(name, vocabulary=1)
+        stacks = [getattr(config, stack, None) for stack in ("encoder_layers", "decoder_layers")]
+        layers = " + ".join(str(count) for count in stacks if count is not None)
+        rows.append((name, layers, *(str(getattr(config, field)) for field in names)))
+    return rows
+
+
 def config_from_dict(values: Mapping[str, Any]) -> ModelConfig:
     """The config of the task that the values name, as in config.json."""
     config: ModelConfig = resolve(task_named(values.get("task", "translator")).config).from_dict(values)
