@@ -64,6 +64,18 @@ def test_json_says_everything_a_line_each(jumok: Jumok, trained: Path) -> None:
     assert (second["source"], second["text"], second["segments"]) == ("", "", 0)
 
 
+def test_sentences_of_a_line_and_lines_of_a_paragraph(jumok: Jumok, trained: Path) -> None:
+    def translate(stdin: str, *options: str) -> list[str]:
+        return jumok("translate", "-m", trained / "run", *options, stdin=stdin).out.splitlines()
+
+    [alone] = translate(f"{SENTENCE}\n")
+    assert translate(f"{SENTENCE}. {SENTENCE}\n", "--json", "--split-sentences")[0].count('"source"') == 3
+    [first, second] = translate(f"{SENTENCE}.\n{SENTENCE}\n")
+    assert translate(f"{SENTENCE}. {SENTENCE}\n", "--split-sentences") == [f"{first} {second}"]
+    begin, _, end = SENTENCE.partition(" ")
+    assert translate(f"{begin}\n{end}\n\n{SENTENCE}\n", "--paragraphs") == [alone, "", alone]
+
+
 def test_a_prefix_begins_every_translation(jumok: Jumok, trained: Path) -> None:
     ended = jumok("translate", "-m", trained / "run", "--prefix", "큰 새", stdin=f"{SENTENCE}\nThe red dog\n")
     assert all(line.startswith("큰 새") for line in ended.out.splitlines())

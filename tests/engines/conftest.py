@@ -21,7 +21,8 @@ def _quick(without_shape_checks: None) -> None:
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
     rng = Random(1)
-    return Tokenizer.train([side for _ in range(300) for side in make_pair(rng)], 400)
+    capitals = ["Z"] * 5  # a vocabulary without any would be taken for one of small letters alone
+    return Tokenizer.train([*(side for _ in range(300) for side in make_pair(rng)), *capitals], 400)
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 @click.option(
     "--prefix", default="", show_default=False, metavar="TEXT", help="Begin every translation with this text."
 )
+@click.option(
+    "--split-sentences/--no-split-sentences",
+    default=None,
+    help="Whether to translate the sentences of a line one by one. Default: as suits the model.",
+)
+@click.option(
+    "--paragraphs", is_flag=True, help="Join the lines of each paragraph first; write one line for each paragraph."
+)
 @click.option("--temperature", type=float, metavar="T", help="Sample instead of searching: higher is more varied.")
 @click.option("--top-k", type=int, metavar="K", help="Sample from the K most probable tokens.")
 @click.option(
@@ -51,17 +59,19 @@ def command(
     engine: str,
     fast: bool,
     scores: bool,
+    paragraphs: bool,
     as_json: bool,
     **decoding: Any,
 ) -> None:
     """Translate texts, line by line.
 
-    Writes exactly one line for each input line; an empty line stays empty. Text that is split or cut is reported on
-    standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
+    Writes exactly one line for each input line; an empty line stays empty. A line that is too long or cut is reported
+    on standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to, require_file
     from jumok.engines.loading import load
+    from jumok.engines.translator.segments import join_paragraphs
 
     options = _decoding_options(**decoding)
     require_file(out)
@@ -71,7 +81,8 @@ def command(
     notes = _Notes()
     try:
         with output_to(out) as output:
-            for chunk in chunks_as_they_come(lines_of(files)):
+            lines = join_paragraphs(lines_of(files)) if paragraphs else lines_of(files)
+            for chunk in chunks_as_they_come(lines):
                 for source, result in zip(chunk, translator.translate_batch(chunk, options), strict=True):
                     notes.add(result)
                     if as_json:
@@ -131,7 +142,7 @@ class _Notes:
 
     def add(self, result: Result) -> None:
         self._lines += 1
-        notes = {"split": result.segments > 1, "loop": result.loop_resolved, "cut": not result.finished}
+        notes = {"split": result.too_long, "loop": result.loop_resolved, "cut": not result.finished}
         for kind, applies in notes.items():
             if applies:
                 self._found[kind].append(self._lines)

@@ -12,7 +12,8 @@ from jumok.data.batch import IdArray
 from jumok.data.buckets import BatchPlan, plan_batches
 from jumok.data.corpus import Corpus
 from jumok.data.store import Indices
-from jumok.seeds import derive_seed
+from jumok.seeds import bit_stream, derive_seed
+from jumok.tokenizer import lower_case, title_case
 
 
 class CorpusEpochs(ABC):
@@ -54,13 +55,17 @@ class CorpusEpochs(ABC):
         return self._plans[epoch]
 
     def _collate(self, epoch: int, number: int, indices: Indices) -> Any:
-        if not self.sampling:
-            return self._plain(indices)
-        seed = derive_seed(self.seed, "subwords", epoch, number)
-        return self._make([self._sampled(column, indices, seed + n) for n, column in enumerate(self.columns)], indices)
+        return self._make(self._texts(epoch, number, indices), indices)
 
     def _plain(self, indices: Indices) -> Any:
         return self._make([self.corpus.train.gather(column, indices) for column in self.columns], indices)
+
+    def _texts(self, epoch: int, number: int, indices: Indices) -> list[tuple[IdArray, IdArray]]:
+        """For each column, the concatenated ids of the examples of a batch, and their lengths."""
+        if not self.sampling:
+            return [self.corpus.train.gather(column, indices) for column in self.columns]
+        seed = derive_seed(self.seed, "subwords", epoch, number)
+        return [self._sampled(column, indices, seed + n) for n, column in enumerate(self.columns)]
 
     def _sampled(self, column: str, indices: Indices, seed: int) -> tuple[IdArray, IdArray]:
         """Concatenated ids and lengths of the texts, split into subwords at random (subword regularization)."""
@@ -76,9 +81,28 @@ class CorpusEpochs(ABC):
 
 
 class TranslationEpochs(CorpusEpochs):
-    """Batches of sentence pairs."""
+    """Batches of sentence pairs. Some sources, other ones in every epoch, are in small letters or Title Case; their
+    targets stay as they are. `case` is their share."""
 
     columns = ("source", "target")
+
+    def __init__(self, corpus: Corpus, *, case: float = 0.0, **options: Any) -> None:
+        super().__init__(corpus, **options)
+        self.case = case
+
+    def _texts(self, epoch: int, number: int, indices: Indices) -> list[tuple[IdArray, IdArray]]:
+        source, target = super()._texts(epoch, number, indices)
+        if not self.case:
+            return [source, target]
+        bits = bit_stream(self.seed, "case", epoch, number).random_raw(len(indices))
+        chosen = np.flatnonzero((bits >> 1) < self.case * 2**63)
+        rows = np.split(source[0], np.cumsum(source[1])[:-1])
+        tokenizer = self.corpus.tokenizer
+        texts = tokenizer.decode([rows[row].tolist() for row in chosen])
+        varied = [(lower_case, title_case)[bits[row] & 1](text) for row, text in zip(chosen, texts, strict=True)]
+        for row, ids in zip(chosen, tokenizer.encode(varied), strict=True):
+            rows[row] = np.array(ids, np.int64)
+        return [(np.concatenate(rows), np.array([len(row) for row in rows])), target]
 
     def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> batch.Batch:
         return batch.make_batch(*texts[0], *texts[1], self._column("line", indices))

@@ -70,6 +70,8 @@ class DecodingOptions(SearchOptions):
     # Word or subword of the vocabulary → added to its log-probability at every step; "▁" marks the start of a word.
     bias: Mapping[str, float] = field(default_factory=dict)
     segment_tokens: int | None = None  # longer lines are split at sentence ends; None: as long as in training
+    # Translate the sentences of a line one by one; None: if the lines of the training data were single sentences.
+    split_sentences: bool | None = None
     resolve_loops: bool = True  # search again, without repeated n-grams, for outputs that loop or do not end
     alignment: bool = False  # also align output tokens with source tokens
 
@@ -80,6 +82,8 @@ class DecodingOptions(SearchOptions):
         for word, value in self.bias.items():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
                 raise ConfigError(f'The bias of "{word}" is {value!r}; it must be a finite number.')
+        if self.split_sentences not in (None, True, False):
+            raise ConfigError(f"split_sentences is {self.split_sentences!r}; it must be True, False or None.")
         if self.segment_tokens is not None:
             _require_integers(self, SHORTEST_SEGMENT, "segment_tokens")
 

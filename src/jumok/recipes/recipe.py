@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
-from jumok.data.epochs import CorpusEpochs
+from jumok.data.epochs import CorpusEpochs, TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, InputEncoder
 from jumok.errors import ConfigError
 from jumok.model.config import ModelConfig, preset
@@ -48,6 +48,8 @@ class Recipe(ABC):
     @classmethod
     def check_settings(cls, settings: Settings) -> None:
         """Raises ConfigError for a preset or a model that cannot be, before anything is read or written."""
+        if settings.augment.case is not None and not issubclass(cls.epochs_type, TranslationEpochs):
+            raise ConfigError(f"augment.case has no effect on a {task_named(cls.task).title}. Leave it out.")
         name = "tiny" if settings.preset == "auto" else settings.preset
         preset(name, task=cls.task, vocabulary=1, **settings.model)
 
@@ -125,8 +127,10 @@ class Recipe(ABC):
         """The batches to learn from."""
         if settings.batch.tokens is None:
             raise ValueError("batch.tokens was used before it was chosen")
-        tokens, sampling = settings.batch.tokens, settings.tokenizer.sampling
-        return self.epochs_type(self.corpus, tokens=tokens, seed=settings.seed, sampling=sampling)
+        options: dict[str, Any] = {"sampling": settings.tokenizer.sampling}
+        if settings.augment.case is not None:
+            options["case"] = settings.augment.case
+        return self.epochs_type(self.corpus, tokens=settings.batch.tokens, seed=settings.seed, **options)
 
     def export(self, model: Path, on_event: EventCallback) -> Mapping[str, Any]:
         """Export the best model, certified on validation examples, once: the certificate, or why there is none."""

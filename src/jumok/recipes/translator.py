@@ -1,6 +1,7 @@
 """Sentence pairs in, a translator out."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,17 +14,22 @@ from jumok.data.kinds import pairs_in
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
 from jumok.engines.options import SearchOptions
+from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import ConfigError
 from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
 from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
+from jumok.tokenizer import is_upper_case, lower_case
+from jumok.training.auto import Choice
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
+CASE_SHARE = 0.05  # of the sources, in small letters or Title Case; see benchmarks/case.md
+SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed
 
@@ -64,10 +70,35 @@ class TranslatorRecipe(Recipe):
             raise ConfigError(f'languages is {languages!r}; give two, as in `languages=("en", "ko")`.')
         self.kind, self.languages = pairs_in(languages), languages or _languages_of(self.inputs)
 
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """Variants in another case, if the sources are written in both cases."""
+        texts = self._source_sample()
+        both = sum(text != lower_case(text) and not is_upper_case(text) for text in texts)
+        if both < len(texts) / 2:
+            return ()
+        return (Choice("augment.case", CASE_SHARE, "so that small letters and Title Case are understood too"),)
+
     def card(self) -> dict[str, Any]:
-        """Source and target language, where they are known, and the length of the longest usual sentences."""
+        """Source and target language, where they are known, the length of the longest usual sentences, and the share
+        of lines with several sentences."""
         usual = np.quantile(self.corpus.train.lengths("source"), USUAL_SHARE, method="higher")
-        return {"languages": self.languages and list(self.languages), "usual_tokens": int(usual)}
+        return {
+            "languages": self.languages and list(self.languages),
+            "usual_tokens": int(usual),
+            "multi_sentence_share": self._multi_sentence_share,
+        }
+
+    @cached_property
+    def _multi_sentence_share(self) -> float:
+        language = self.languages[0] if self.languages else None
+        texts = self._source_sample()
+        return sum(bool(sentence_ends(text, language)) for text in texts) / len(texts)
+
+    def _source_sample(self) -> list[str]:
+        """Source sentences from all parts of the training data."""
+        train = self.corpus.train
+        numbers = range(0, len(train), -(-len(train) // SAMPLED_SOURCES))
+        return self.corpus.tokenizer.decode([train.example("source", number) for number in numbers])
 
     def loss(self, model: Translator, settings: Settings) -> Callable[[Batch], Tensor]:
         """Teacher forcing: the full target at once, each token given the true ones before it."""

@@ -30,6 +30,14 @@ class TokenizerSettings(_Section):
     )
 
 
+class AugmentSettings(_Section):
+    """Variants of the training sentences."""
+
+    case: float | None = Field(
+        default=None, ge=0, le=1, description="share of the source sentences that are trained on in another case"
+    )
+
+
 class BatchSettings(_Section):
     """How many tokens one update is computed from."""
 
@@ -105,6 +113,7 @@ class Settings(_Section):
     preset: str = "auto"
     model: dict[str, Any] = Field(default_factory=dict)
     tokenizer: TokenizerSettings = TokenizerSettings()
+    augment: AugmentSettings = AugmentSettings()
     batch: BatchSettings = BatchSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     loss: LossSettings = LossSettings()

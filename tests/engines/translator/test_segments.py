@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.engines.translator.segments import Segment, Split, split_text
+from jumok.engines.translator.segments import Segment, Split, join_paragraphs, split_text
 
 LONG = 3  # fewer tokens than any sentence here has
 
@@ -144,3 +144,34 @@ def test_a_word_that_was_cut_is_one_word_again() -> None:
     assert Split("", (Segment("https://exam", ""), Segment("ple.com", ""))).join(["https://exam", "ple.com"]) == (
         "https://example.com"
     )
+
+
+@given(any_text, st.integers(1, 40))
+def test_nothing_is_lost_between_sentences(text: str, limit: int) -> None:
+    split = split_text(text, limit, count_characters, sentences=True)
+    assert split.lead + "".join(segment.text + segment.separator for segment in split.segments) == text
+
+
+def test_only_a_sentence_that_is_cut_is_too_long() -> None:
+    def too_long(text: str, *, sentences: bool) -> bool:
+        return split_text(text, 20, count_characters, sentences=sentences).too_long
+
+    assert not too_long("It rains. We stay. It rains.", sentences=True)
+    assert too_long("It rains. We stay. It rains.", sentences=False)
+    assert too_long("It rains and we stay. Yes.", sentences=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["It rains", "  today. ", "", "", "We stay."], ["It rains today.", "", "", "We stay."]),
+        (["비가", "온다."], ["비가 온다."]),
+        (["雨が", "降る。", "家。"], ["雨が降る。家。"]),
+        (["a well-", "known sec\u00ad", "ret"], ["a well-known secret"]),
+        (["Haupt-", "und Nebensatz –", "so"], ["Haupt- und Nebensatz – so"]),
+        (["", " "], ["", " "]),
+        ([], []),
+    ],
+)
+def test_the_lines_of_a_paragraph_become_one(lines: list[str], expected: list[str]) -> None:
+    assert list(join_paragraphs(lines)) == expected

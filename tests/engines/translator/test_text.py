@@ -100,11 +100,70 @@ def test_input_is_split_at_the_default_limit(echo: EchoEngine, echoing: TextTran
 def test_lines_longer_than_the_model_is_used_to_are_split_at_sentence_ends(
     echo: EchoEngine, tokenizer: Tokenizer
 ) -> None:
-    used_to_ten = TextTranslator(echo, tokenizer, {"usual_tokens": 10})
+    used_to_ten = TextTranslator(echo, tokenizer, {"usual_tokens": 10, "multi_sentence_share": 0.5})
     two, one = "Cat dog bird. Tree house river sky.", "cat dog bird tree house river sky cat dog bird tree house"
     results = used_to_ten.translate_batch([two, one, "Cat. Dog."])
     assert [result.segments for result in results] == [2, 1, 1]  # one sentence is not cut for being long
     assert [result.text for result in results] == [two, one, "Cat. Dog."]
+
+
+TWO = "Cat dog. Bird fish."
+
+
+@pytest.mark.parametrize(
+    ("card", "options", "segments"),
+    [
+        ({"multi_sentence_share": 0.0}, {}, 2),
+        ({"multi_sentence_share": 0.5}, {}, 1),
+        ({}, {}, 2),  # an earlier version
+        ({"multi_sentence_share": 0.0}, {"split_sentences": False}, 1),
+        ({"multi_sentence_share": 0.5}, {"split_sentences": True}, 2),
+        ({"multi_sentence_share": 0.0}, {"segment_tokens": 100}, 1),
+        ({"multi_sentence_share": 0.0}, {"prefix": "cat"}, 2),
+        ({"multi_sentence_share": 0.0}, {"prefix": "Cat dog. Cat"}, 1),  # it may be the start of both
+    ],
+)
+def test_lines_are_split_into_sentences_if_the_model_has_learned_single_ones(
+    card: dict[str, Any], options: dict[str, Any], segments: int, echo: EchoEngine, tokenizer: Tokenizer
+) -> None:
+    translator = TextTranslator(echo, tokenizer, card)
+    [result] = translator.translate_batch([TWO], DecodingOptions.of(**options))
+    assert (result.text, result.segments, result.too_long) == (TWO, segments, False)
+
+
+def test_every_sentence_is_told_with_its_translation(translator: TextTranslator, pairs: list[tuple[str, str]]) -> None:
+    (first, _), (second, _) = pairs[:2]
+    [result] = translator.translate_batch([f" {first} {second}"], DecodingOptions(alignment=True, n_best=2))
+    assert [(part.source, part.text) for part in result.parts] == pairs[:2]
+    assert result.score == pytest.approx(sum(part.score for part in result.parts) / 2)
+    assert result.score >= result.alternatives[0].score
+    assert result.alignment is not None
+    words = result.alignment.by_word(f" {first} {second}", result.text)
+    of_first = len(first.split()), len(pairs[0][1].split())
+    assert all((i < of_first[0]) == (j < of_first[1]) for i, j in words)  # no word is aligned with another sentence
+
+
+@pytest.mark.parametrize("engine_has_learned", ["cat dog .", "bird fish sky ."])
+def test_capital_letters_are_translated_as_small_ones(
+    engine_has_learned: str, echo: EchoEngine, echoing: TextTranslator, tokenizer: Tokenizer
+) -> None:
+    [result] = echoing.translate_batch([engine_has_learned.upper()], DecodingOptions(alignment=True))
+    assert result.text == engine_has_learned.upper()
+    assert echo.asked == [tokenizer.encode([engine_has_learned])]
+    assert result.alignment is not None
+    assert result.alignment.by_word(engine_has_learned, result.text)
+
+
+def test_capital_letters_stay_where_the_vocabulary_has_words_of_them(echo: EchoEngine) -> None:
+    tokenizer = Tokenizer.train(["THE CAT SEES THE DOG", "고양이가 개를 본다"] * 20, 330)
+    TextTranslator(echo, tokenizer).translate("THE CAT")
+    assert echo.asked == [tokenizer.encode(["THE CAT"])]
+
+
+def test_a_vocabulary_of_small_letters_is_given_small_letters(echo: EchoEngine) -> None:
+    tokenizer = Tokenizer.train(["the cat sees the dog", "고양이가 개를 본다"] * 20, 330)
+    TextTranslator(echo, tokenizer).translate(["The cat sees.", "고양이"])
+    assert echo.asked == [tokenizer.encode(["the cat sees.", "고양이"])]
 
 
 def test_input_is_split_where_the_engine_ends(tokenizer: Tokenizer) -> None:

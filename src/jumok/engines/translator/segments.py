@@ -1,4 +1,4 @@
-"""Splitting long lines into segments that a model can translate, and joining the translations.
+"""Splitting texts into segments that a model can translate, and joining the translations.
 Nothing is lost: white space around segments is kept from the model and put back around the translations."""
 
 import re
@@ -7,40 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-# Han and Kana, with their punctuation: no space between sentences.
-_UNSPACED = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"
+from jumok.engines.translator.sentences import CLOSING, ENDS, UNSPACED, sentence_ends
+
 _WITHOUT_WORD_SPACES = "\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer: spaces, but not after words
-_HANGUL = "\uac00-\ud7a3"
-
-_CLOSING = r"\"'”’»›)\]}〉》」』】）］"
-_SPACED_ENDS = ".!?…‥؟۔।॥።"  # a sentence ends here if white space follows
-_UNSPACED_ENDS = "。！？｡．"  # here in any case
 _CLAUSE_ENDS = ",;:،؛，；：、"
-_SENTENCE_END = re.compile(
-    rf"[{_SPACED_ENDS}{_UNSPACED_ENDS}]+[{_CLOSING}]*(?=\s)"
-    # A quotation that ends and is not followed by a space is a part of its sentence: 「なぜ？」と言った。
-    rf"|[{_UNSPACED_ENDS}][{_UNSPACED_ENDS}{_SPACED_ENDS}]*+(?![{_CLOSING}])"
-    # Between Korean or Chinese characters a full stop needs no space either: it is in no number and no address.
-    rf"|(?<=[{_HANGUL}{_UNSPACED}])[{_SPACED_ENDS}]++(?=[{_HANGUL}{_UNSPACED}])(?![{_CLOSING}])"
-)
-_CLAUSE_END = re.compile(rf"[{_CLAUSE_ENDS}][{_CLOSING}]*(?=\s)|[，；：、]")
+_CLAUSE_END = re.compile(rf"[{_CLAUSE_ENDS}][{CLOSING}]*(?=\s)|[，；：、]")
 _WORD_END = re.compile(r"(?<=\S)(?=\s)")
-_WORD = re.compile(r"[^\s(\[{\"'“‘«„]+$")
-_NEXT_CHARACTER = re.compile(r"\s*(\S)")
-_ENDS_UNSPACED = re.compile(rf"[{_UNSPACED}]$")
-_ENDS_A_PART = re.compile(
-    rf"[{_SPACED_ENDS}{_UNSPACED_ENDS}{_CLAUSE_ENDS}{_CLOSING}{_UNSPACED}{_WITHOUT_WORD_SPACES}]$"
-)
-
-# A full stop after these seldom ends a sentence; nor does one after a single letter or a number such as the German 3.
-_ABBREVIATION_LIST = """
-    mr mrs ms dr prof st sr jr vs etc nos fig figs eq vol pp ed eds inc ltd corp dept est approx ca cf al gen col capt
-    lt sgt rev hon gov sen rep messrs mt ave blvd jan feb apr jun jul aug sep sept oct nov dec nr hr fr frl bzw usw ggf
-    evtl inkl zzgl abs bsp str tel mme mlle mm av bd env sra srta dña núm pág ing dott sig
-"""
-_ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
-_SHORT_FORM = re.compile(r"[^\W\d]\.?|([^\W\d]\.)+[^\W\d]|\d{1,2}")  # J, U.S, e.g, 3
-_LONGEST_ABBREVIATION = 24
+_ENDS_UNSPACED = re.compile(rf"[{UNSPACED}]$")
+_BEGINS_UNSPACED = re.compile(rf"[{UNSPACED}]")
+_WORD_HYPHEN = re.compile(r"[^\W\d_]-$")
+_AFTER_HYPHEN = re.compile(r"(and|or|und|oder|bis)\b|[\W\d_]")  # Haupt- und Nebensatz
+_ENDS_A_PART = re.compile(rf"[{ENDS}{_CLAUSE_ENDS}{CLOSING}{UNSPACED}{_WITHOUT_WORD_SPACES}]$")
 _NEAR = 32
 
 Count = Callable[[Sequence[str]], list[int]]  # the number of tokens in each text
@@ -60,6 +37,7 @@ class Split:
 
     lead: str
     segments: tuple[Segment, ...]
+    too_long: bool = False  # True: a line had to be split for its length alone
 
     def join(self, outputs: Sequence[str]) -> str:
         """The outputs for the segments, one each, with the white space of the text around and between them."""
@@ -68,16 +46,55 @@ class Split:
         return "".join((self.lead, *joined, last[1], last[0].separator))
 
 
-def split_text(text: str, limit: int, count: Count, *, usual: int | None = None) -> Split:
-    """A segment for each line; lines of more than `usual` tokens (else `limit`) are split into sentences.
-    Sentences over the limit are halved: at , ; : or at a space if there is one, else between two characters."""
+def split_text(
+    text: str,
+    limit: int,
+    count: Count,
+    *,
+    usual: int | None = None,
+    sentences: bool = False,
+    language: str | None = None,
+) -> Split:
+    """The `sentences` of a text as segments, or else its lines, of which only those of more than `usual` tokens (else
+    `limit`) are split into sentences. A sentence over the limit is halved: at , ; : or at a space if there is one, else
+    between two characters. `language`, the code of the text's language, helps to find the ends of sentences."""
     usual = limit if usual is None else min(usual, limit)
     lines = _parts(re.split(r"(?<=\n)", text) if "\n" in text else [text])
     counts = count([line.text for line in lines.segments])
     segments: list[Segment] = []
+    too_long = False
     for line, tokens in zip(lines.segments, counts, strict=True):
-        segments += [line] if tokens <= usual else _shortened(_cut(line, _sentence_ends(line.text)), limit, count)
-    return Split(lines.lead, tuple(segments))
+        split = sentences or tokens > usual
+        found = _cut(line, sentence_ends(line.text, language)) if split else [line]
+        parts = list(_shortened(found, limit, count))
+        too_long |= len(parts) > (len(found) if sentences else 1)
+        segments += parts
+    return Split(lines.lead, tuple(segments), too_long)
+
+
+def join_paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Each paragraph of hard-wrapped text as one line. Blank lines, which separate paragraphs, stay as they are."""
+    paragraph = ""
+    for line in lines:
+        if line.strip():
+            paragraph = _unwrapped(paragraph, line.strip()) if paragraph else line.strip()
+            continue
+        if paragraph:
+            yield paragraph
+        paragraph = ""
+        yield line
+    if paragraph:
+        yield paragraph
+
+
+def _unwrapped(text: str, line: str) -> str:
+    """A text and its next line: without a space in Chinese and Japanese, and after the hyphen of a word."""
+    if text.endswith("\u00ad"):  # a soft hyphen
+        return text[:-1] + line
+    unspaced = _ENDS_UNSPACED.search(text) and _BEGINS_UNSPACED.match(line)
+    return (
+        text + line if unspaced or (_WORD_HYPHEN.search(text) and not _AFTER_HYPHEN.match(line)) else f"{text} {line}"
+    )
 
 
 def _shortened(segments: Sequence[Segment], limit: int, count: Count) -> Iterator[Segment]:
@@ -111,23 +128,6 @@ def _cut(segment: Segment, indices: Iterable[int]) -> list[Segment]:
     edges = [0, *indices, len(segment.text)]
     *first, last = _parts(segment.text[begin:end] for begin, end in pairwise(edges)).segments
     return [*first, Segment(last.text, segment.separator)]
-
-
-def _sentence_ends(text: str) -> list[int]:
-    has_capitals = text != text.lower()
-    return [match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match, has_capitals)]
-
-
-def _ends_sentence(text: str, match: re.Match[str], has_capitals: bool) -> bool:
-    if match[0][0] in _UNSPACED_ENDS:
-        return True
-    following = _NEXT_CHARACTER.match(text, match.end())
-    if has_capitals and following and following[1].islower():  # "Stop!" he said.
-        return False
-    word = _WORD.search(text[max(0, match.start() - _LONGEST_ABBREVIATION) : match.start()])
-    if match[0] != "." or word is None or re.match(f"[{_HANGUL}{_UNSPACED}]", word[0]):
-        return True
-    return word[0].lower() not in _ABBREVIATIONS and not _SHORT_FORM.fullmatch(word[0])
 
 
 def _middle(text: str) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Self, overload
 
@@ -13,12 +14,23 @@ from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
 from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.segments import Split, split_text
+from jumok.engines.translator.sentences import sentence_ends
 from jumok.errors import ConfigError, InputError
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve_loops
-from jumok.tokenizer import SPACE_MARK, Tokenizer, normalize
+from jumok.tokenizer import (
+    FIRST_PIECE,
+    SPACE_MARK,
+    Tokenizer,
+    is_upper_case,
+    lower_case,
+    normalize,
+    sentence_case,
+    upper_case,
+)
 
 SEGMENT_TOKENS = 200  # longer sentences are split: few in the training data are as long
+SINGLE_SENTENCES = 0.1  # if at most this share of the training lines has several sentences, lines are split into them
 
 _LINE_ENDS = re.compile(r"[\r\n]")
 
@@ -34,13 +46,24 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A sentence of a text, or a part of a long one, and its translation."""
+
+    source: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """A translation, and details of how it was made."""
 
     text: str
-    score: float = 0.0  # log-probability / length ** length_penalty; of several segments the mean
+    score: float = 0.0  # log-probability / length ** length_penalty; of several parts the mean
     tokens: tuple[str, ...] = ()  # the subwords of the output
     segments: int = 0  # number of parts the text was split into; 0: there was nothing to translate
+    parts: tuple[Part, ...] = ()  # what was translated separately: the sentences, in their order
+    too_long: bool = False  # True: a line was longer than the model is used to, and was split for that reason
     finished: bool = True  # False: an output was cut at its length limit
     loop_resolved: bool = False  # True: the first output looped or did not end, and the second search was better
     alternatives: tuple[Alternative, ...] = ()  # the next best, at most n_best - 1
@@ -51,10 +74,20 @@ class Result:
 class _Translated:
     """The result for one segment."""
 
+    text: str
     source: list[int]
     hypotheses: list[Hypothesis]  # best first
     texts: list[str]  # of the hypotheses
     loop_resolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A segment as the model is given it."""
+
+    text: str
+    ids: list[int]
+    capitals: bool  # it was written in capital letters, and its output is to be
 
 
 class TextTranslator:
@@ -88,11 +121,13 @@ class TextTranslator:
     def translate_batch(self, texts: Sequence[str], options: DecodingOptions = DEFAULTS) -> list[Result]:
         """A result for every text, in their order. Lines of a text are translated one by one and stay lines."""
         splits, encoded = self._split([normalize(text) for text in texts], options)
-        sources = [encoded[segment.text] for split in splits for segment in split.segments]
+        segments = [segment.text for split in splits for segment in split.segments]
+        sources = [self._in_known_case(text, encoded[text], options) for text in segments]
         translated = self._translate_segments(sources, self._prefixes(splits, options), options)
         weights: list[FloatMatrix] = []
         if options.alignment:
-            weights = self.engine.align(sources, [segment.hypotheses[0].ids for segment in translated])
+            ids = [source.ids for source in sources]
+            weights = self.engine.align(ids, [segment.hypotheses[0].ids for segment in translated])
         ends = list(accumulate((len(split.segments) for split in splits), initial=0))
         return [
             self._result(split, translated[begin:end], weights[begin:end], options)
@@ -122,11 +157,50 @@ class TextTranslator:
         limit = options.segment_tokens or SEGMENT_TOKENS
         limit = limit if self.engine.longest is None else min(limit, self.engine.longest)
         count([text.strip() for text in texts])  # most need no splitting: one call encodes them on all cores
-        # A prefix may be several sentences long, so the text it belongs to is not split into sentences.
-        # Else lines longer than was common in the training data are.
-        usual = self.card.get("usual_tokens") if options.segment_tokens is None and not options.prefix else None
+        source_language, target_language = self._languages
+        # The text that a prefix of several sentences belongs to is not split into sentences.
+        splits = options.segment_tokens is None and not sentence_ends(options.prefix, target_language)
+        usual = self.card.get("usual_tokens") if splits else None
         usual = usual if isinstance(usual, int) else None
-        return [split_text(text, limit, count, usual=usual) for text in texts], encoded
+        sentences = splits and self._splits_sentences if options.split_sentences is None else options.split_sentences
+        split = partial(split_text, limit=limit, count=count, usual=usual, sentences=sentences)
+        return [split(text, language=source_language) for text in texts], encoded
+
+    @property
+    def _splits_sentences(self) -> bool:
+        """Whether lines are split into sentences: if the training data had hardly any with several. Models of earlier
+        versions do not say; most had none, and such a model may lose a second sentence."""
+        share = self.card.get("multi_sentence_share")
+        return not isinstance(share, int | float) or share <= SINGLE_SENTENCES
+
+    @property
+    def _languages(self) -> tuple[str | None, str | None]:
+        """The codes of source and target language, without regions; None where they are not known."""
+        languages = self.card.get("languages")
+        if not (isinstance(languages, list) and len(languages) == 2):
+            return None, None
+        source, target = (re.split("[-_]", str(language).lower())[0] for language in languages)
+        return source, target
+
+    def _in_known_case(self, text: str, ids: list[int], options: DecodingOptions) -> _Source:
+        """A text in capital letters becomes one in small letters, if the vocabulary has fewer, longer tokens for it.
+        So does any text for a vocabulary without capital letters."""
+        language, _ = self._languages
+        if options.prefix:
+            return _Source(text, ids, capitals=False)
+        if is_upper_case(text) and upper_case(small := lower_case(text, language), language) == text:
+            best = min(self.tokenizer.encode([sentence_case(text, language), small]), key=len)
+            if len(best) < len(ids):
+                return _Source(text, best, capitals=True)
+        elif self._is_uncased:
+            ids = self.tokenizer.encode([lower_case(text, language)])[0]
+        return _Source(text, ids, capitals=False)
+
+    @cached_property
+    def _is_uncased(self) -> bool:
+        """Whether the vocabulary has small letters and no capital ones."""
+        letters = "".join(self.tokenizer.pieces(range(FIRST_PIECE, self.tokenizer.size)))
+        return letters == lower_case(letters) and letters != upper_case(letters)
 
     def _prefixes(self, splits: Sequence[Split], options: DecodingOptions) -> list[list[int]] | None:
         """The forced prefix of every segment: that of the options for the first segment of a text, else none."""
@@ -141,14 +215,14 @@ class TextTranslator:
         return [[] if number else prefix for split in splits for number in range(len(split.segments))]
 
     def _translate_segments(
-        self, sources: list[list[int]], prefixes: list[list[int]] | None, options: DecodingOptions
+        self, sources: list[_Source], prefixes: list[list[int]] | None, options: DecodingOptions
     ) -> list[_Translated]:
-        bias = self._bias(options.bias)
-        found = self.engine.generate(sources, options, prefixes=prefixes, bias=bias)
+        bias, ids = self._bias(options.bias), [source.ids for source in sources]
+        found = self.engine.generate(ids, options, prefixes=prefixes, bias=bias)
 
         def search_again(indices: list[int], ngram: int) -> list[list[Hypothesis]]:
             return self.engine.generate(
-                [sources[index] for index in indices],
+                [ids[index] for index in indices],
                 replace(options, no_repeat_ngram=ngram),
                 prefixes=prefixes and [prefixes[index] for index in indices],
                 bias=bias,
@@ -156,10 +230,16 @@ class TextTranslator:
 
         # With an n-gram rule at least as strict, a second search would give the same outputs.
         pointless = 0 < options.no_repeat_ngram <= RETRY_NGRAM
-        resolved = resolve_loops(found, sources, search_again) if options.resolve_loops and not pointless else found
+        resolved = resolve_loops(found, ids, search_again) if options.resolve_loops and not pointless else found
         texts = iter(self.tokenizer.decode([hypothesis.ids for hypotheses in resolved for hypothesis in hypotheses]))
+        _, language = self._languages
+
+        def output(source: _Source) -> str:
+            text = _in_one_line(next(texts))
+            return upper_case(text, language) if source.capitals else text
+
         return [
-            _Translated(source, best, [_in_one_line(next(texts)) for _ in best], best is not first)
+            _Translated(source.text, source.ids, best, [output(source) for _ in best], best is not first)
             for source, first, best in zip(sources, found, resolved, strict=True)
         ]
 
@@ -197,6 +277,8 @@ class TextTranslator:
             ranked[0].score,
             tokens,
             segments=len(translated),
+            parts=tuple(Part(part.text, part.texts[0], part.hypotheses[0].score) for part in translated),
+            too_long=split.too_long,
             finished=all(hypothesis.finished for hypothesis in best),
             loop_resolved=any(segment.loop_resolved for segment in translated),
             alternatives=tuple(ranked[1:]),
