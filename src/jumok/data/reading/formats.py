@@ -25,6 +25,7 @@ NOT_AS_THE_HEADER = Damage("another number of columns than the header")
 NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
 BAD_CSV = Damage("not valid CSV")
 BAD_JSON = Damage("not valid JSON")
+REPEATED_KEY = Damage("a key that occurs twice in a JSON object")
 NO_OBJECT = Damage("not a JSON object, {…}; one object a line is wanted")
 
 _ROLE_NAMES = (("src", "tgt"), ("src", "trg"), ("source", "target"))
@@ -200,10 +201,23 @@ def json_value(line: bytes | Damage) -> dict[str, Any] | Damage:
     if isinstance(text, Damage):
         return text
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique_keys)
+    except _RepeatedKeyError:  # which of the two is meant is not known
+        return REPEATED_KEY
     except (ValueError, RecursionError):
         return BAD_JSON
     return value if isinstance(value, dict) else NO_OBJECT
+
+
+class _RepeatedKeyError(Exception):
+    pass
+
+
+def _unique_keys(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(items)
+    if len(value) < len(items):
+        raise _RepeatedKeyError
+    return value
 
 
 def _texts_under(names: Sequence[Languages], texts: dict[str, Any]) -> tuple[Side, Side]:
