@@ -1,14 +1,16 @@
 """jumok demo, on a small part of its corpus; and its picture."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import SMALL, Jumok
+from commands import CLASSIFIER, LM, SMALL, Jumok
 
-from jumok.cli import demo_translator, picture
+from jumok.cli import demo_classifier, demo_language_model, demo_translator, picture
 from jumok.cli.demo_training import DemoTraining
 from jumok.demo import pairs as corpus
+from jumok.demo.reviews import demo_reviews
 from jumok.training.settings import parse_assignments
 
 
@@ -17,9 +19,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of seconds."""
     monkeypatch.setattr(corpus, "TEST_SIZE", 12)
     monkeypatch.setattr(corpus, "VALID_SIZE", 5)
-    monkeypatch.setattr(corpus.write_demo_corpus, "__defaults__", (0, 200))
-    settings = parse_assignments(setting.removeprefix("--set=") for setting in SMALL)
-    monkeypatch.setattr(demo_translator, "SETTINGS", {"preset": "tiny", **settings})
+    for function, count in ((corpus.write_demo_corpus, 200), (corpus.demo_pairs, 200), (demo_reviews, 1100)):
+        monkeypatch.setattr(function, "__defaults__", (0, count))
+    for demo, options in ((demo_translator, SMALL), (demo_classifier, CLASSIFIER), (demo_language_model, LM)):
+        settings = parse_assignments(setting.removeprefix("--set=") for setting in options)
+        monkeypatch.setattr(demo, "SETTINGS", {"preset": "tiny", **settings})
 
 
 @pytest.mark.usefixtures("small")
@@ -31,6 +35,48 @@ def test_the_tour_leaves_what_it_promises(jumok: Jumok, tmp_path: Path) -> None:
     assert ended.out.count("✓") + ended.out.count("✗") == 3 + 8
     assert (tmp_path / "demo" / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "demo" / "run" / "model" / "weights.safetensors").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_the_demo_of_a_classifier_shows_a_test_and_tricky_reviews(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("demo", "classifier", "--directory", tmp_path / "demo", "--minutes", "0.003")
+    assert ended.code == 0, ended.err
+    assert re.search(r"correct: \d+\.\d% of 1,000 reviews\n", ended.out)
+    assert len(re.findall(r"^   (?:positive|negative) \d+%  The ", ended.out, re.MULTILINE)) == 3
+    assert f"jumok classify -m {tmp_path / 'demo' / 'run'} --explain 3" in ended.out
+    assert jumok("classify", "-m", tmp_path / "demo" / "run", stdin="Good.\n").code == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_the_demo_of_a_language_model_writes_five_sentences(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("demo", "lm", "--directory", tmp_path / "demo", "--minutes", "0.003")
+    assert ended.code == 0, ended.err
+    _, _, written = ended.out.partition("3. What it writes\n")
+    sentences, _, advice = written.partition("\n4. Now you\n")
+    assert sentences.count("\n   ") + 1 >= 5
+    assert f"jumok generate -m {tmp_path / 'demo' / 'run'} --prompt" in advice
+    assert jumok("generate", "-m", tmp_path / "demo" / "run", "--prompt", "나는").code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "result", "least"),
+    [
+        ("translator", r"exactly right: ([\d.]+)%", 80.0),
+        ("classifier", r"correct: ([\d.]+)%", 90.0),
+        ("lm", r"bits/byte ([\d.]+)", 0.0),
+    ],
+)
+def test_a_whole_demo_learns_what_it_shows(
+    what: str, result: str, least: float, jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 3.0)
+    ended = jumok("demo", what, "--directory", tmp_path / "demo")
+    assert ended.code == 0, ended.err
+    found = [float(each) for each in re.findall(result, ended.out)]
+    assert found[-1] >= least
+    if what == "lm":
+        assert found[-1] < 0.8 * found[0]
 
 
 @pytest.mark.usefixtures("small")
@@ -73,7 +119,6 @@ def test_all_demos_pass_on_what_to_do_with_an_older_training(
         asked.append(training.fresh)
         raise Enough
 
-    monkeypatch.setattr(corpus.demo_pairs, "__defaults__", (0, 200))
     monkeypatch.setattr(DemoTraining, "train", train)
     for what in ("translator", "classifier", "lm"):
         with pytest.raises(Enough):

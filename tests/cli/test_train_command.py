@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import re
 import shutil
@@ -347,3 +348,20 @@ def test_a_name_that_is_too_long_is_named_without_a_traceback(jumok: Jumok, tmp_
         ended = jumok(*command)
         assert (ended.code, ended.err.count("\n")) == (2, 1)
         assert str(long) in ended.err
+
+
+def test_a_machine_too_slow_for_a_preset_gets_a_smaller_one_and_the_reason(
+    jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The corpus would suit `base`; an update of `base` and `small` is said to take a minute."""
+    write_corpus(tmp_path)
+    limits = (("tiny", 100.0), ("small", 1000.0), ("base", math.inf))
+    monkeypatch.setattr("jumok.training.auto.PRESET_TOKENS", limits)
+    seconds = iter([60.0, 60.0, 0.01])
+    monkeypatch.setattr("jumok.recipes.planning._measure", lambda *_: next(seconds))
+    arguments = [tmp_path / "a.en", tmp_path / "a.ko", "-o", tmp_path / "run", "--minutes=0.02", *SMALL]
+    ended = jumok("train", "translator", *arguments)
+    assert ended.code == 0, ended.err
+    assert ended.out.count("Measuring the speed of this machine …") == 3
+    assert re.search(r"^preset = tiny  \(small would see the corpus 0\.\d+ times in 0\.02 minutes\)$", ended.out, re.M)
+    assert json.loads((tmp_path / "run" / "run.json").read_bytes())["settings"]["preset"] == "tiny"

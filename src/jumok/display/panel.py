@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from io import StringIO
 from typing import Any, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -92,11 +93,11 @@ class NotebookPanel(Display):
 
     def _repr_mimebundle_(self, **_options: Any) -> Mapping[str, str]:
         """What a notebook shows: HTML, or text where it cannot."""
-        console = Console(record=True, width=NOTEBOOK_WIDTH, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        with console.file:
-            for line in self._lines:
-                console.print(Text(line))
-            console.print(draw_panel(self.status, self._title, NOTEBOOK_WIDTH))
+        # Not a notebook for rich, which would display every line itself.
+        console = Console(record=True, width=NOTEBOOK_WIDTH, file=StringIO(), force_jupyter=False)
+        for line in self._lines:
+            console.print(Text(line))
+        console.print(draw_panel(self.status, self._title, NOTEBOOK_WIDTH))
         html = console.export_html(clear=False, inline_styles=True, code_format="<pre>{code}</pre>")
         return {"text/html": html, "text/plain": console.export_text()}
 

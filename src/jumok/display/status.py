@@ -81,6 +81,8 @@ class Status:
             self._update_progress(event)
         elif kind == "valid":
             self._update_scores(event)
+        elif kind == "finished":
+            self._forecast = (0.0, self.clock())
         self.phase = PHASES.get(kind, self.phase)
 
     def _update_progress(self, event: Event) -> None:
@@ -95,6 +97,8 @@ class Status:
             self._recent.popleft()
 
     def _update_scores(self, event: Event) -> None:
+        if "averaged" in event and not event["best"]:
+            return  # it is not used: what is shown stays
         self.metrics, self.samples = named_metrics(event), event.get("samples", [])
         if event["score"] > self._best_score:
             self.best, self._best_score = self.metrics, event["score"]
