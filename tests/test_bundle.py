@@ -128,7 +128,7 @@ def test_after_a_crash_anywhere_a_whole_model_is_found_and_the_next_save_works(t
         save(run / "model", 1)
 
     found = []
-    for moment in crashes(lambda fs: save(run / "model", 2, fs), prepare=prepare):
+    for moment in crashes(lambda fs: save(run / "model", 2, fs), root=run, prepare=prepare):
         found.append(seed_of(load_bundle(run)))
         assert seed_of(load_bundle(run / "model")) == found[-1], moment
         save(run / "model", 3)
@@ -140,11 +140,22 @@ def test_after_a_crash_anywhere_a_whole_model_is_found_and_the_next_save_works(t
 
 def test_a_full_disk_leaves_the_old_model(tmp_path: Path) -> None:
     save(tmp_path / "model", 1)
-    for number in range(1, 6):
-        with pytest.raises(WriteError, match="bytes are needed") as raised:
-            save(tmp_path / "model", 2, FaultyFiles(full_at_write=number))
+    counting = FaultyFiles()
+    save(tmp_path / "model", 1, counting)
+    until_complete = counting.operations.index(("rename", ".next-model"))
+    for number in range(1, counting.fallible + 1):
+        fs = FaultyFiles(fails_at=number)
+        with pytest.raises((WriteError, BundleError), match="No space left on device") as raised:
+            save(tmp_path / "model", 2, fs)
         assert str(tmp_path) in str(raised.value)
+        if len(fs.operations) <= until_complete:
+            assert "bytes are needed" in str(raised.value)
+            assert seed_of(load_bundle(tmp_path)) == 1
+        else:
+            assert seed_of(load_bundle(tmp_path)) in (1, 2)
+        save(tmp_path / "model", 1)
         assert seed_of(load_bundle(tmp_path)) == 1
+        clean_leftovers(REAL_FILES, tmp_path)
         assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jumok.data import spool as module
+from faulty_files import FaultyFiles, faulty_everywhere
 from jumok.data.examples import Example
 from jumok.data.spool import Spool
 from jumok.errors import WriteError
@@ -53,12 +52,8 @@ def test_nothing_is_left_of_it_even_by_a_killed_process(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> bytes:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with Spool(tmp_path) as spool:
+def test_a_full_disk_is_explained(tmp_path: Path) -> None:
+    with faulty_everywhere(FaultyFiles(fails_at=2)), Spool(tmp_path) as spool:  # the first is its creation
         spool.add(Example(("text",), "a:1"), 0)
-        monkeypatch.setattr(module.json, "dumps", full)
         with pytest.raises(WriteError, match=r"cannot be written \(No space left on device\)"):
             list(spool)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from faulty_files import FaultyFiles
+from jumok.bundle import save_bundle
 from jumok.data.batch import load_batches
 from jumok.model.dropout import Dropout
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -76,7 +77,7 @@ class ToyModel(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
         self.linear = nn.Linear(WIDTH, WIDTH)
         self.dropout = Dropout(0.2)
 
@@ -95,6 +96,7 @@ class Toy:
         self.score_of: Callable[[ToyModel, int], float] = changes.pop("score_of", negative_error)
         self.epochs = changes.pop("epochs", ToyEpochs())
         self.after_update: Callable[[Toy], None] = changes.pop("after_update", lambda toy: None)
+        self.fs: FaultyFiles | None = changes.pop("fs", None)  # given: models are published there, in bundles
         self.group: ProcessGroup = changes.pop("group", SINGLE_PROCESS)
         self.steps: int = changes.pop("steps", 30)
         self.peak: float = changes.pop("peak", 0.05)
@@ -116,10 +118,11 @@ class Toy:
     def go(self) -> Progress | None:
         """Trains until the end, or until asked to stop: then None."""
         self.model = ToyModel()
-        with RunDirectory.open(self.path, "toy", fs=FaultyFiles()) as run:  # quick: it waits for no disk
+        with RunDirectory.open(self.path, "toy", fs=self.fs or FaultyFiles()) as run:  # quick: it waits for no disk
             if run.read() is None:
                 run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False})
-            length = Length((run.read() or {})["length"] or [(0, self.steps)], warmup=5)
+            warmup = min(5, self.steps)
+            length = Length((run.read() or {})["length"] or [(0, self.steps)], warmup=warmup)
             loss = self.group.shard(self.model, lambda batch: self.loss_of(self.model, batch))
             optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0)
             optimizer.register_step_post_hook(lambda *_: self.after_update(self))
@@ -127,7 +130,7 @@ class Toy:
                 model=self.model,
                 full_model=ToyModel() if self.group.sharded else self.model,
                 optimizer=optimizer,
-                schedule=make_schedule("linear", peak=self.peak, warmup=5, length=length),
+                schedule=make_schedule("linear", peak=self.peak, warmup=warmup, length=length),
                 length=length,
                 loss=loss,
                 epochs=self.epochs,
@@ -158,12 +161,16 @@ class Toy:
         return self.stop_after is not None and self.trainer.progress.step + 1 >= self.stop_after
 
     def _validate(self) -> Validation:
-        torch.manual_seed(99)  # a validation that disturbs the random numbers must not matter
+        torch.default_generator.manual_seed(99)  # a validation that disturbs the random numbers must not matter
         score = self.score_of(self.trainer.full_model, self.trainer.progress.step)
         return Validation(score, {"toy": score})
 
     def _publish(self, validation: Validation, step: int) -> None:
-        self.published[step] = {name: weight.clone() for name, weight in self.trainer.full_model.state_dict().items()}
+        weights = self.trainer.full_model.state_dict()
+        if self.fs is not None:
+            arrays = {name: weight.numpy() for name, weight in weights.items()}
+            save_bundle(self.path / "model", config={}, weights=arrays, encoder=("tokenizer", b""), card={}, fs=self.fs)
+        self.published[step] = {name: weight.clone() for name, weight in weights.items()}
 
 
 def squared_error(model: ToyModel, batch: ToyBatch) -> Tensor:

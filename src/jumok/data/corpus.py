@@ -27,7 +27,7 @@ from jumok.tokenizer import Tokenizer
 
 CHUNK = 10_000  # examples tokenized at a time, on all cores
 _MAX_FILE_BYTES = 1 << 30
-_VALID, _FACTS, _REJECTED, _NEW_REJECTED = "valid.jsonl", "prepared.json", "rejected.tsv", "rejected.new"
+_VALID, _FACTS, _REJECTED = "valid.jsonl", "prepared.json", "rejected.tsv"
 
 
 @dataclass(frozen=True)
@@ -126,15 +126,10 @@ class _Preparation:
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
         files.make_directory_durably(REAL_FILES, self.directory)
-        rejected = self.directory / _NEW_REJECTED
-        try:
-            with files.explained_writing(rejected), open(rejected, "w", encoding="utf-8", newline="\n") as file:
-                self.rejections.log = lambda reason, where: print(where, reason, sep="\t", file=file)
-                with Spool(self.directory) as spool:
-                    corpus = self._make(spool, fingerprint, encoder)
-            rejected.replace(self.directory / _REJECTED)
-        finally:
-            rejected.unlink(missing_ok=True)
+        files.clean_leftovers(REAL_FILES, self.directory)
+        with files.replacing_durably(REAL_FILES, self.directory / _REJECTED) as file, Spool(self.directory) as spool:
+            self.rejections.log = lambda reason, where: file.writelines([f"{where}\t{reason}\n".encode()])
+            corpus = self._make(spool, fingerprint, encoder)
         self._write(corpus)
         return corpus
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from jumok.data.examples import Paths
 from jumok.data.reading.lines import STANDARD_INPUT, display_name, format_of
 from jumok.errors import InputError
-from jumok.files import REAL_FILES, explained_writing, make_directory_durably
+from jumok.files import REAL_FILES, explained_writing, make_directory_durably, remove
 
 _COPIED_BYTES = 1 << 20
 
@@ -51,7 +51,7 @@ class SourceFiles(AbstractContextManager["SourceFiles"]):
 
     def __exit__(self, error_type: object, *_: object) -> None:
         for path in self._older if error_type is None else self._new:
-            path.unlink(missing_ok=True)
+            remove(REAL_FILES, path)
 
     def read(self, paths: Paths, role: str) -> list[SourceFile]:
         """These files, their content digested. `role` begins the names of copies."""
@@ -75,14 +75,18 @@ class SourceFiles(AbstractContextManager["SourceFiles"]):
         temporary, digest = self._directory / f".tmp-{name}-{token_hex(4)}", sha256()
         older = [path for path in self._directory.iterdir() if path.name.startswith((f"{name}-", f"{name}."))]
         try:
-            with explained_writing(temporary), open(temporary, "wb") as file:
-                while data := stream.read(_COPIED_BYTES):
-                    digest.update(data)
-                    file.write(data)
-            copy = self._directory / f"{name}-{digest.hexdigest()[:16]}{suffix}"
-            temporary.replace(copy)
+            with explained_writing(temporary):
+                with REAL_FILES.create(temporary) as file:
+                    while data := stream.read(_COPIED_BYTES):
+                        digest.update(data)
+                        REAL_FILES.write(file, memoryview(data))
+                    REAL_FILES.sync(file)
+                copy = self._directory / f"{name}-{digest.hexdigest()[:16]}{suffix}"
+                REAL_FILES.rename(temporary, copy)
+                REAL_FILES.sync_directory(self._directory)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            if temporary.exists():
+                remove(REAL_FILES, temporary)
             raise
         if copy not in older:
             self._new.append(copy)

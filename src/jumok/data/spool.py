@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from jumok.data.examples import Example
-from jumok.files import explained_writing
+from jumok.files import REAL_FILES, explained_writing
 
 _EXAMPLES_AT_A_TIME = 256
 
@@ -19,8 +18,9 @@ class Spool(AbstractContextManager["Spool"]):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._pending: list[tuple[Any, ...]] = []
+        self._sizes: list[int] = []  # of what was written, in bytes
         with explained_writing(directory):
-            self._file = TemporaryFile(dir=directory, prefix="spool-")  # noqa: SIM115
+            self._file = REAL_FILES.create_unnamed(directory)
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
@@ -35,18 +35,17 @@ class Spool(AbstractContextManager["Spool"]):
         """All examples in their order, with their numbers."""
         self._write_pending()
         offset = 0
-        while True:
+        for size in self._sizes:
             self._file.seek(offset)
-            line = self._file.readline()
-            if not line:
-                return
-            offset += len(line)
-            for number, where, label, *inputs in json.loads(line):
+            offset += size
+            for number, where, label, *inputs in json.loads(self._file.read(size)):
                 yield Example(tuple(inputs), where, label), number
 
     def _write_pending(self) -> None:
         if self._pending:
+            data = json.dumps(self._pending, ensure_ascii=False).encode()
             with explained_writing(self._directory):
                 self._file.seek(0, 2)
-                self._file.write(json.dumps(self._pending, ensure_ascii=False).encode() + b"\n")
+                REAL_FILES.write(self._file, memoryview(data))
+            self._sizes.append(len(data))
             self._pending.clear()

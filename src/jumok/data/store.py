@@ -8,7 +8,6 @@ from hashlib import sha256
 from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Self
 
 import numpy as np
@@ -62,26 +61,18 @@ class TokenStore:
     ) -> Self:
         """Write a store, in bounded memory."""
         files.make_directory_durably(REAL_FILES, directory.parent)
-        building = directory.parent / f".tmp-{directory.name}-{token_hex(8)}"
-        files.clean_leftovers(REAL_FILES, directory.parent)
-        REAL_FILES.make_directory(building)
-        try:
-            with files.explained_writing(directory):
-                count, records = _write_columns(building, examples, columns)
-                index: dict[str, Any] = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
-                index["files"] = {name: asdict(record) for name, record in records.items()}
-                with REAL_FILES.create(building / INDEX) as file:
-                    REAL_FILES.write(file, memoryview(files.format_json(index)))
-                    REAL_FILES.sync(file)
-                REAL_FILES.sync_directory(building)
+        with files.temporary_directory(REAL_FILES, directory.parent) as building, files.explained_writing(directory):
+            count, records = _write_columns(building, examples, columns)
+            index: dict[str, Any] = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
+            index["files"] = {name: asdict(record) for name, record in records.items()}
+            with REAL_FILES.create(building / INDEX) as file:
+                REAL_FILES.write(file, memoryview(files.format_json(index)))
+                REAL_FILES.sync(file)
+            REAL_FILES.sync_directory(building)
             if directory.exists():
                 files.remove(REAL_FILES, files.set_aside(REAL_FILES, directory))
             REAL_FILES.rename(building, directory)
             REAL_FILES.sync_directory(directory.parent)
-        except BaseException:
-            if building.exists():
-                files.remove(REAL_FILES, building)
-            raise
         return cls({name: _map_column(directory, name) for name in columns})
 
     @classmethod

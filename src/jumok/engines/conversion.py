@@ -5,7 +5,6 @@
 An older export stays until the new one is complete. Only certifying needs PyTorch. Each task has a `make_spec`.
 """
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jumok import files
 from jumok.bundle import Bundle, Weights, load_bundle, replace_directory
 from jumok.engines.loading import open_encoder
 from jumok.engines.opening import CERTIFICATE, DIRECTORY
 from jumok.errors import BundleError, ConfigError, require_choice
-from jumok.files import format_json
+from jumok.files import REAL_FILES
 from jumok.model.config import ModelConfig, config_from_dict
 from jumok.tasks import resolve, task_named
 from jumok.tokenizer import BOS, PAD, UNK
@@ -38,18 +38,27 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     config = config_from_dict(bundle.config)
     require_exportable(config)
     final = bundle.path / DIRECTORY
-    with tempfile.TemporaryDirectory(prefix="jumok-") as temporary:
-        directory = Path(temporary, DIRECTORY)
-        _convert(config, bundle.weights(), open_encoder(bundle), directory, quantization)
-        certificate = {"weights": bundle.weights_digest, "quantization": quantization, **certify(directory)}
-        contents: dict[str, bytes | Callable[[], bytes]]
-        contents = {path.name: path.read_bytes for path in sorted(directory.iterdir())}
-        contents[CERTIFICATE] = format_json(certificate)
-        size = sum(path.stat().st_size for path in directory.iterdir())
-        if load_bundle(bundle.path).weights_digest != bundle.weights_digest:
-            raise BundleError(f"{bundle.path}: was replaced during the export, perhaps by a training. Export it again.")
-        replace_directory(final, contents, bytes_needed=size)
+    files.clean_leftovers(REAL_FILES, bundle.path)  # of an export that was killed
+    try:
+        with files.temporary_directory(REAL_FILES, bundle.path) as directory, files.explained_writing(final):
+            spec = _converted(config, bundle.weights(), open_encoder(bundle), quantization)
+            REAL_FILES.call_writer(lambda: spec.save(str(directory)), directory)
+            certificate = {"weights": bundle.weights_digest, "quantization": quantization, **certify(directory)}
+            contents: dict[str, bytes | Callable[[], bytes]]
+            contents = {path.name: path.read_bytes for path in sorted(directory.iterdir())}
+            contents[CERTIFICATE] = files.format_json(certificate)
+            size = sum(path.stat().st_size for path in directory.iterdir())
+            _require_unchanged(bundle)
+            replace_directory(final, contents, bytes_needed=size)
+    except (OSError, RuntimeError):  # the directory of the model was removed with everything in it
+        _require_unchanged(bundle)
+        raise
     return final
+
+
+def _require_unchanged(bundle: Bundle) -> None:
+    if load_bundle(bundle.path).weights_digest != bundle.weights_digest:
+        raise BundleError(f"{bundle.path}: was replaced during the export, perhaps by a training. Export it again.")
 
 
 def require_exportable(config: ModelConfig) -> None:
@@ -62,7 +71,8 @@ def require_exportable(config: ModelConfig) -> None:
         )
 
 
-def _convert(config: ModelConfig, weights: Weights, tokenizer: Any, target: Path, quantization: str) -> None:
+def _converted(config: ModelConfig, weights: Weights, tokenizer: Any, quantization: str) -> Any:
+    """The CTranslate2 specification of a model, filled."""
     task = task_named(config.task)
     if task.conversion is None:
         raise ConfigError(f"A {task.title} cannot be exported to CTranslate2.")
@@ -70,8 +80,7 @@ def _convert(config: ModelConfig, weights: Weights, tokenizer: Any, target: Path
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
-    target.mkdir()
-    spec.save(str(target))
+    return spec
 
 
 def layer_options(config: ModelConfig) -> dict[str, Any]:

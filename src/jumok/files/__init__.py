@@ -27,7 +27,9 @@ from jumok.files.writing import (
     make_directory_durably,
     remove,
     replace_file_durably,
+    replacing_durably,
     set_aside,
+    temporary_directory,
     write_directory_durably,
 )
 
@@ -35,4 +37,5 @@ __all__ = ["MAX_JSON_BYTES", "UnreadableError", "WriteError", "format_json", "pa
 __all__ += ["FORMAT", "MANIFEST", "FileRecord", "open_verified", "read_bounded", "read_manifest", "read_verified"]
 __all__ += ["regular_size", "verify_directory"]
 __all__ += ["REAL_FILES", "Contents", "FileSystem", "clean_leftovers", "explained_writing", "is_leftover"]
-__all__ += ["make_directory_durably", "remove", "replace_file_durably", "set_aside", "write_directory_durably"]
+__all__ += ["make_directory_durably", "remove", "replace_file_durably", "replacing_durably", "set_aside"]
+__all__ += ["temporary_directory", "write_directory_durably"]

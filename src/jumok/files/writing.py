@@ -8,8 +8,10 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from io import FileIO
+from io import BufferedWriter, FileIO, RawIOBase
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 
 from jumok import system
 from jumok.errors import WriteError
@@ -20,7 +22,8 @@ Contents = Mapping[str, bytes | Callable[[], bytes]]
 
 _NONE: Mapping[str, Contents] = {}
 _TEMPORARY, _TRASH = ".tmp-", ".trash-"
-_WRITING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BROKEN = (errno.EIO, errno.EROFS)
 _SPARE_BYTES = 1 << 20  # for directory entries, the manifest and half-filled blocks
 
 
@@ -29,6 +32,17 @@ class FileSystem:
 
     def create(self, path: Path) -> FileIO:
         return open(path, "xb", buffering=0)
+
+    def open_to_append(self, path: Path) -> FileIO:
+        return open(path, "ab", buffering=0)
+
+    def create_unnamed(self, directory: Path) -> FileIO:
+        """A file to write and read that the system removes with its last handle, after a crash too."""
+        return TemporaryFile(dir=directory, prefix="unnamed-", buffering=0)
+
+    def call_writer(self, write: Callable[[], object], directory: Path) -> None:
+        """Call a function of another library that creates files in `directory` by itself."""
+        write()
 
     def write(self, file: FileIO, data: memoryview) -> None:
         while data:  # one call may write less than it was given
@@ -77,6 +91,53 @@ def replace_file_durably(fs: FileSystem, path: Path, data: bytes) -> None:
     """Replace the content of a file. Readers find all of the old or all of the new, also after a crash."""
     with _renamed_to(fs, path, len(data)) as temporary:
         _write_file(fs, temporary, data)
+
+
+@contextmanager
+def replacing_durably(fs: FileSystem, path: Path) -> Iterator[BinaryIO]:
+    """Yield a file whose content replaces that of `path` at the end, if all went well. For content that is not in
+    memory. Readers find all of the old or all of the new, also after a crash."""
+    temporary = _beside(path, _TEMPORARY)
+    try:
+        with explained_writing(path):
+            with fs.create(temporary) as file:
+                with BufferedWriter(_Through(fs, file)) as writer:
+                    yield writer
+                fs.sync(file)
+            fs.rename(temporary, path)
+            fs.sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            fs.remove(temporary)
+        raise
+
+
+class _Through(RawIOBase):
+    """Passes on to a FileSystem what is written."""
+
+    def __init__(self, fs: FileSystem, file: FileIO) -> None:
+        self._fs, self._file = fs, file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:  # bytes or another buffer
+        view = memoryview(data)
+        self._fs.write(self._file, view)
+        return view.nbytes
+
+
+@contextmanager
+def temporary_directory(fs: FileSystem, parent: Path) -> Iterator[Path]:
+    """Yield a new directory in `parent` that is removed at the end; after a kill, `clean_leftovers` removes it."""
+    temporary = _beside(parent / "directory", _TEMPORARY)
+    try:
+        with explained_writing(temporary):
+            fs.make_directory(temporary)
+        yield temporary
+    finally:
+        if temporary.exists():
+            remove(fs, temporary)
 
 
 def make_directory_durably(fs: FileSystem, path: Path) -> None:
@@ -150,16 +211,18 @@ def _write_file(fs: FileSystem, path: Path, data: bytes) -> FileRecord:
 
 @contextmanager
 def explained_writing(target: Path) -> Iterator[None]:
-    """Turn the error of a full disk, a quota or a limit into a WriteError. Other errors pass."""
+    """Turn the error of a full or broken disk, a quota or a limit into a WriteError. Other errors pass."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _WRITING_ERRORS:
+        if error.errno not in (*_FULL, *_BROKEN):
             raise
-        free = shutil.disk_usage(next(place for place in target.parents if place.is_dir())).free
+        advice = "Choose another place"
+        if error.errno in _FULL:
+            free = shutil.disk_usage(next(place for place in target.parents if place.is_dir())).free
+            advice = f"{free:,} bytes are free and more are needed. Free some space, or choose another place"
         raise WriteError(
-            f"{target}: cannot be written ({error.strerror}); {free:,} bytes are free and more are needed. Free some "
-            "space, or choose another place, and run the same command again."
+            f"{target}: cannot be written ({error.strerror}). {advice}, and run the same command again."
         ) from error
 
 

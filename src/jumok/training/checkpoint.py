@@ -96,6 +96,11 @@ def load_latest(directory: Path, on_rejected: Callable[[Path, str], None]) -> Ch
     return None
 
 
+def newest_step(directory: Path) -> int | None:
+    """Return the step of the newest checkpoint, damaged or not; None if there are no checkpoints."""
+    return next((named.step for named in _newest_first(directory)), None)
+
+
 def load_group(directory: Path, step: int, group: str) -> dict[str, Tensor] | None:
     """Return one group of tensors of the checkpoint of a step; None if there is none or it is damaged."""
     for named in _newest_first(directory):

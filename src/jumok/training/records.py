@@ -136,7 +136,21 @@ def _parse_entry(line: bytes, path: Path) -> dict[str, Any] | None:
     return entry if isinstance(entry.get("event"), str) and type(entry.get("step")) is int else None
 
 
-def end_of_last_line(path: Path) -> int | None:
+def end_of_intact_lines(path: Path, saved_step: int | None) -> int | None:
+    """Return where a log is to be cut off after a crash; None if nowhere. An incomplete last line is cut off, and so is
+    everything from the first damaged line that follows the checkpoint of `saved_step`, the newest: lines after it were
+    not synced yet, a power failure may have lost any of them, and a resumed training writes them again."""
+    end, was_synced = 0, saved_step is None
+    for _, size, entry in scan_log(path):
+        if entry is None and was_synced:
+            return end
+        if entry is not None and (entry["event"], entry["step"]) == ("checkpoint", saved_step):
+            was_synced = True
+        end = size
+    return _end_of_last_line(path)
+
+
+def _end_of_last_line(path: Path) -> int | None:
     """Return where an incomplete last line of a log begins; None if all lines are complete."""
     size = _log_size(path)
     if not size:

@@ -16,7 +16,7 @@ from jumok import files, system
 from jumok.bundle import finish_replacement
 from jumok.errors import CheckpointError
 from jumok.files import FORMAT, REAL_FILES, FileSystem, WriteError
-from jumok.training.checkpoint import save_checkpoint
+from jumok.training.checkpoint import newest_step, save_checkpoint
 from jumok.training.records import (
     CHECKPOINTS,
     LOCK,
@@ -24,7 +24,7 @@ from jumok.training.records import (
     MODEL,
     RUN,
     STORE,
-    end_of_last_line,
+    end_of_intact_lines,
     first_epoch,
     read_run,
     scan_log,
@@ -73,12 +73,14 @@ class RunDirectory:
         Otherwise the lock file stays: if it were removed, two processes could lock two files of its name."""
         if self._lock < 0:
             return
-        if self._is_new and not any(path.is_file() and path.name != LOCK for path in self.path.rglob("*")):
-            with suppress(OSError):  # Windows does not remove a file that is open; then it stays
-                (self.path / LOCK).unlink()
-                self._fs.remove(self.path)
-        system.close_locked(self._lock)
-        self._lock = -1
+        try:
+            if self._is_new and not any(path.is_file() and path.name != LOCK for path in self.path.rglob("*")):
+                with suppress(OSError):  # Windows does not remove a file that is open; then it stays
+                    (self.path / LOCK).unlink()
+                    self._fs.remove(self.path)
+        finally:
+            system.close_locked(self._lock)
+            self._lock = -1
 
     def __enter__(self) -> Self:
         return self
@@ -105,15 +107,16 @@ class RunDirectory:
         `epoch` counts from 1; the log of a run that an older version began goes on counting from 0."""
         if "epoch" in entry:
             entry = {**entry, "epoch": entry["epoch"] - 1 + self._first_epoch}
-        line = files.format_json(entry, indent=None)
-        with open(self._log, "ab", buffering=0) as file:
-            start = file.tell()
-            try:
+        line, start = files.format_json(entry, indent=None), None
+        try:
+            with self._fs.open_to_append(self._log) as file:
+                start = file.tell()
                 self._fs.write(file, memoryview(line))
-            except OSError as error:
-                with suppress(OSError):
+        except OSError as error:
+            with suppress(OSError):
+                if start is not None:
                     self._fs.truncate(self._log, start)
-                raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
+            raise WriteError(f"{self._log}: {len(line)} bytes cannot be added ({error.strerror}).") from error
 
     @cached_property
     def _first_epoch(self) -> int:
@@ -134,7 +137,7 @@ class RunDirectory:
             else:
                 end = size
         if (saved or end) < size:
-            self._fs.truncate(self._log, saved or end)
+            self._cut_log(saved or end)
 
     def save_checkpoint(
         self,
@@ -148,9 +151,10 @@ class RunDirectory:
         """Save a checkpoint, after syncing the log: a training resumed from it appends what comes after `step`.
         Callers log everything up to `step` first, the entry `checkpoint` of `step` last."""
         if self._log.exists():
-            with open(self._log, "ab", buffering=0) as file:
-                self._fs.sync(file)
-            self._fs.sync_directory(self.path)
+            with files.explained_writing(self._log):
+                with self._fs.open_to_append(self._log) as file:
+                    self._fs.sync(file)
+                self._fs.sync_directory(self.path)
         return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, protect=protect, fs=self._fs)
 
     def clear(self) -> None:
@@ -165,9 +169,13 @@ class RunDirectory:
             if directory.is_dir():
                 files.clean_leftovers(self._fs, directory)
         finish_replacement(self.model, fs=self._fs)
-        end = end_of_last_line(self._log)
+        end = end_of_intact_lines(self._log, newest_step(self.checkpoints))
         if end is not None:
-            self._fs.truncate(self._log, end)
+            self._cut_log(end)
+
+    def _cut_log(self, size: int) -> None:
+        with files.explained_writing(self._log):
+            self._fs.truncate(self._log, size)
 
 
 def _require_ours(path: Path) -> None:

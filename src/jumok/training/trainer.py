@@ -72,6 +72,7 @@ class Trainer:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.progress = Progress(validation_seconds=options.validation_seconds)
         self.gradients = Gradients(loss, optimizer, self._report_split, may_split=not group.sharded)
+        self._environment = environment(self.parameters[0], group.size)
         self._began = time.perf_counter() if began is None else began  # of this process's part of the training
         self._elapsed_before = 0.0  # seconds that earlier processes used
         self._saved = time.perf_counter()
@@ -409,7 +410,7 @@ class Trainer:
             "optimizer": optimizer_state,
             "order": self.epochs.digest(progress.epoch),
             "pieces": self.gradients.parts,
-            **self._environment(),
+            **self._environment,
         }
         groups = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
         tensors = {name: self.group.gather(group) for name, group in groups.items()}
@@ -439,9 +440,7 @@ class Trainer:
             self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
             self._save()
         before = checkpoint.state
-        changed = {
-            name: [before[name], now] for name, now in self._environment().items() if before.get(name, now) != now
-        }
+        changed = {name: [before[name], now] for name, now in self._environment.items() if before.get(name, now) != now}
         self.on_event({"event": "resumed", "step": checkpoint.step, "changed": changed})
 
     def _cut_log(self, checkpoint: Checkpoint | None) -> None:
@@ -450,9 +449,6 @@ class Trainer:
         if checkpoint is None and logged:
             self.on_event({"event": "restarted", "path": str(self.run.checkpoints), "step": logged[-1]["step"]})
         self.run.keep_log_until(checkpoint.step if checkpoint else None)
-
-    def _environment(self) -> dict[str, Any]:
-        return environment(self.parameters[0], self.group.size)
 
     def _report_rejected(self, path: Path, reason: str) -> None:
         self.on_event({"event": "rejected", "path": str(path), "reason": reason})

@@ -12,6 +12,7 @@ from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator
 from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.shortlist import learn_lexicon
 from jumok.engines.translator.torch import TorchTranslator
+from jumok.files import REAL_FILES
 from jumok.metrics.translation import corpus_scores
 from jumok.recipes.certifying.certificate import MOST_PROBES, Export, GreedyEngine, Probes, compare, random_sources
 from jumok.tokenizer import Tokenizer
@@ -64,12 +65,13 @@ def _add_shortlist(export: Export, train: TokenStore) -> dict[str, Any]:
     lexicon = learn_lexicon(_pairs(train), tokenizer.size)
     values: dict[str, Any] = {"bleu_beam": _bleu(_exported(export), tokenizer, probes, FAST_BEAM)}
     for candidates, frequent, patience in SHORTLISTS:
-        file.write_bytes(lexicon.shortlist(tokenizer, candidates, frequent))
+        content = lexicon.shortlist(tokenizer, candidates, frequent)
+        REAL_FILES.call_writer(partial(file.write_bytes, content), export.directory)
         values["bleu_fast"] = _bleu(_exported(export, fast=patience), tokenizer, probes, FAST_BEAM)
         if values["bleu_fast"] >= values["bleu_beam"] - MOST_BLEU_LOST_BY_SHORTLIST:
             chosen = {"candidates": candidates, "frequent": frequent, "patience": patience}
             return {**values, "shortlist": chosen}
-    file.unlink()
+    REAL_FILES.remove(file)
     return {**values, "shortlist": None}
 
 
