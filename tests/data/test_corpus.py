@@ -19,7 +19,7 @@ import pytest
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, Rejections
-from jumok.data.kinds import PAIRS, PASSAGES, TEXTS_WITH_LABELS
+from jumok.data.kinds import PAIRS, PASSAGES, TEXTS_WITH_LABELS, pairs_in
 from jumok.data.reading import lines
 from jumok.data.reading.pairs import UnequalLengthError
 from jumok.data.split import HELD_OUT_SHARE
@@ -249,6 +249,19 @@ def test_blank_lines_are_no_loss_and_a_third_is_not_more_than_a_third(tmp_path: 
     damaged(paths, range(40, 42), "")
     with pytest.raises(InputError, match="21 of 60 pairs cannot be used"):
         prepare_corpus(PAIRS, tmp_path / "store", paths)
+
+
+def test_units_of_other_languages_than_those_chosen_are_no_loss(tmp_path: Path) -> None:
+    def unit(language: str, n: int) -> str:
+        return f'<tu><tuv lang="en"><seg>word {n}</seg></tuv><tuv lang="{language}"><seg>{n} drow</seg></tuv></tu>\n'
+
+    units = [unit(("de", "fr", "ko")[n % 3], n) for n in range(90)]
+    (tmp_path / "a.tmx").write_text(f"<tmx><body>\n{''.join(units)}</body></tmx>", encoding="utf-8")
+    facts = prepare_corpus(pairs_in(("en", "ko")), tmp_path / "store", [tmp_path / "a.tmx"]).facts
+    assert facts["rejected"]["reasons"]["not in both languages"]["count"] == 60
+    assert facts["examples"] + facts["valid_examples"] == 30
+    with pytest.raises(InputError, match="60 of 90 pairs cannot be used"):  # nobody said that German is meant
+        prepare_corpus(PAIRS, tmp_path / "store", [tmp_path / "a.tmx"])
 
 
 def test_a_validation_file_of_which_more_than_a_third_cannot_be_used_is_refused(tmp_path: Path) -> None:

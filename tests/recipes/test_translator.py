@@ -152,6 +152,11 @@ def test_other_files_in_an_existing_run_are_told_what_it_was_trained_on(tmp_path
     said = r"on other data: a\.src, a\.tgt \(200 pairs\), validated on v\.tsv\.\nNow given: b\.src, b\.tgt\."
     with pytest.raises(ChangedDataError, match=said):
         train_translator(*others, out=tmp_path / "run", steps=3, settings=SMALL)
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    del record["data"]  # as in a run of an earlier version
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ChangedDataError, match=r"was trained on other data: a\.src, a\.tgt\.\nNow given: b\.src"):
+        train_translator(*others, out=tmp_path / "run", steps=3, settings=SMALL)
 
 
 def give_input(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str]) -> None:

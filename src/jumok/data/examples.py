@@ -42,7 +42,7 @@ class Rejections:
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    blank: int = 0  # of these, lines with nothing on either side: nothing is lost with them
+    not_meant: int = 0  # of these, blank lines and records in other languages than those chosen: nothing is lost
     lines_used: int = 0  # counted by a reader whose examples are made of several lines
     unused_columns: list[str] = field(default_factory=list)  # of a table: number and name of each
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
@@ -63,8 +63,8 @@ class Rejections:
 
     @property
     def lost(self) -> int:
-        """Number of examples left out that are not blank."""
-        return self.total - self.blank
+        """Number of examples left out, without those that are not meant."""
+        return self.total - self.not_meant
 
     def to_json(self) -> dict[str, Any]:
         """The counts and first places as plain values."""

@@ -301,6 +301,17 @@ def test_a_corpus_of_which_more_than_a_third_cannot_be_used(corpus: Corpus, tmp_
     assert "`skip_unusable=True`" in report.render()
 
 
+def test_units_of_other_languages_than_those_chosen_are_no_finding(corpus: Corpus, tmp_path: Path) -> None:
+    units = [
+        f'<tu><tuv lang="en"><seg>{source}</seg></tuv><tuv lang="{("ko", "fr")[n % 2]}"><seg>{target}</seg></tuv></tu>\n'
+        for n, (source, target) in enumerate(zip(corpus.sources, corpus.targets, strict=True))
+    ]
+    (tmp_path / "a.tmx").write_text(f"<tmx><body>{''.join(units)}</body></tmx>", encoding="utf-8")
+    report = check_pairs([tmp_path / "a.tmx"], languages=("en", "ko"))
+    assert report.clean, report.render()
+    assert (report.usable, report.pairs) == (150, 300)
+
+
 def test_validation_that_training_has_seen(corpus: Corpus, tmp_path: Path) -> None:
     valid = clean_corpus(50, seed=2)
     valid.sources[4], valid.targets[4] = corpus.sources[9], corpus.targets[9]

@@ -121,7 +121,7 @@ def test_a_language_that_comes_late_is_found(write: Write) -> None:
     texts = texts_of(path, ("en", "fr"))
     assert len(texts) == 1001
     assert texts[-1] == (1003, "last", "dernier")
-    assert {target for _, _, target in texts[:-1]} == {Damage("no text for both sides")}
+    assert {target for _, _, target in texts[:-1]} == {Damage("not in both languages")}
 
 
 def test_a_header_that_contradicts_the_first_unit_is_asked_about(write: Write) -> None:

@@ -59,7 +59,7 @@ class Finder:
             of_swapped = kind == "wrong-script" and self._swapped.count >= _SAME_PAIRS * tally.count
             if not of_swapped and not (kind == "copied-source" and same_file):
                 yield self._share_of_pairs(kind, tally.count, tally.examples)
-        left_out = survey.pairs - survey.blank - survey.usable
+        left_out = survey.pairs - survey.not_meant - survey.usable
         if not survey.unequal and too_many_left_out(left_out, survey.usable):
             yield self._share_of_pairs("left-out", left_out, [])
         if same_file:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from jumok.data.checking.side_languages import EXAMPLES, SideLanguages
 from jumok.data.checking.symptoms import is_garbled, is_number, lacks_script, majority_script
 from jumok.data.examples import Example
-from jumok.data.reading.lines import EMPTY, HAS_NUL, NOT_UNICODE, Damage, Side, TooLong
+from jumok.data.reading.lines import EMPTY, HAS_NUL, NOT_UNICODE, OTHER_LANGUAGES, Damage, Side, TooLong, is_not_meant
 
 _SAMPLED_LINES = 2_000  # they decide which script a side is written in
 _DISTINCT_COUNTED = 1_000  # texts of a side that are counted: more are no list of labels, nor nearly all the same
@@ -119,7 +119,7 @@ class Survey:
         self.unequal: tuple[int, int] | None = None  # numbers of lines of two files, where they differ
         self.unused_columns: list[str] = []
         self.side_languages = SideLanguages()
-        self.usable = self.blank = 0
+        self.usable = self.not_meant = 0
         self.identical = 0
         self.numbers: array[int] = array("Q")
         self.hashes: array[int] = array("q")
@@ -142,7 +142,9 @@ class Survey:
         self.hashes.append(hash((source, target)))
         self.source.add(source)
         self.target.add(target)
-        self.blank += source is EMPTY and target is EMPTY
+        self.not_meant += is_not_meant(source, target)
+        if OTHER_LANGUAGES in (source, target):
+            return
         if isinstance(source, Damage):
             self._note(_kind_of(source), self.source, number, left, right)
         elif isinstance(target, Damage):

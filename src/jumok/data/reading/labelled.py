@@ -35,7 +35,7 @@ def read_labelled(paths: Paths, rejections: Rejections, known: Collection[str] =
     for name, number, label_side, text_side in chain.from_iterable(_records(path, known) for path in paths):
         where = f"{name}:{number}"
         label, text = _label_of(label_side), text_of(text_side)
-        rejections.blank += text is EMPTY and label is NO_LABEL
+        rejections.not_meant += text is EMPTY and label is NO_LABEL
         if isinstance(text, Damage):
             rejections.add("empty text" if text is EMPTY else text.reason, where)
         elif isinstance(label, Damage):

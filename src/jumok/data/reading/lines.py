@@ -60,6 +60,7 @@ EMPTY = Damage("empty side")
 NOT_UNICODE = Damage("not valid UTF-8")
 HAS_NUL = Damage("NUL character")
 NO_TEXTS = Damage("no text for both sides")
+OTHER_LANGUAGES = Damage("not in both languages")  # that were chosen: the record is not meant
 
 Side: TypeAlias = bytes | str | Damage
 Record: TypeAlias = tuple[int, Side, Side]  # number of its first line, source, target
@@ -105,6 +106,12 @@ def byte_chunks(path: str | Path) -> Iterator[bytes]:
         raise InputError(f"{name}: a directory; give a file.") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}.") from error
+
+
+def is_not_meant(source: str | Damage, target: str | Damage) -> bool:
+    """Whether nothing is lost if this record is left out: it is blank, or in other languages than those chosen."""
+    is_blank = source is EMPTY and target is EMPTY
+    return is_blank or source is OTHER_LANGUAGES or target is OTHER_LANGUAGES
 
 
 def text_of(side: Side) -> str | Damage:

@@ -16,6 +16,7 @@ from jumok.data.reading.lines import (
     Side,
     byte_lines,
     display_name,
+    is_not_meant,
     text_of,
 )
 from jumok.errors import InputError
@@ -57,7 +58,7 @@ def read_pairs(
         source, target = text_of(left), text_of(right)
         if on_record is not None:
             on_record(number, left, right, source, target)
-        rejections.blank += source is EMPTY and target is EMPTY
+        rejections.not_meant += is_not_meant(source, target)
         if isinstance(source, Damage):
             rejections.add(source.reason, f"{source_name}:{number}")
         elif isinstance(target, Damage):

@@ -11,7 +11,16 @@ from pathlib import Path
 from xml.parsers import expat
 
 from jumok.data.reading.languages import Languages, only_two, same_language
-from jumok.data.reading.lines import MAX_LINE_BYTES, NO_TEXTS, Damage, Record, Side, TooLong, display_name
+from jumok.data.reading.lines import (
+    MAX_LINE_BYTES,
+    NO_TEXTS,
+    OTHER_LANGUAGES,
+    Damage,
+    Record,
+    Side,
+    TooLong,
+    display_name,
+)
 from jumok.data.reading.xml_text import restored, xml_chunks
 from jumok.errors import InputError
 
@@ -63,7 +72,7 @@ class _TmxUnits:
     """Collects translation units from expat's events."""
 
     def __init__(self, name: str, languages: Languages | None) -> None:
-        self._name, self._languages = name, languages
+        self._name, self._languages, self._chosen = name, languages, languages is not None
         self.found: set[str] = set()  # languages of the units so far
         self._finished: list[Record] = []
         self._segments: dict[str, list[str]] = {}  # of the current unit, by language
@@ -167,7 +176,7 @@ class _TmxUnits:
     def _segment_in(self, language: str) -> Side:
         matching = [found for found in self._segments if language and same_language(found, language)]
         if not matching:
-            return NO_TEXTS
+            return OTHER_LANGUAGES if self._chosen else NO_TEXTS
         exact = [found for found in matching if same_language(language, found)]
         taken = (exact or matching)[0]
         return self._damages.get(taken) or restored("".join(self._segments[taken]))
