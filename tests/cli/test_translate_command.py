@@ -76,6 +76,19 @@ def test_sentences_of_a_line_and_lines_of_a_paragraph(jumok: Jumok, trained: Pat
     assert translate(f"{begin}\n{end}\n\n{SENTENCE}\n", "--paragraphs") == [alone, "", alone]
 
 
+def test_doubtful_lines_are_named_with_warn_and_marked_in_json(jumok: Jumok, trained: Path) -> None:
+    stdin = f"{SENTENCE}\n\n{SENTENCE} 😀😀😀😀\n"
+    for engine in ("torch", "ctranslate2"):
+        arguments = ["translate", "-m", trained / "run", "--engine", engine]
+        ended = jumok(*arguments, "--warn", stdin=stdin)
+        assert ended.err == f"jumok: line 3: low confidence, the translation may be wrong: {SENTENCE} 😀😀😀😀\n"
+        marks = [
+            json.loads(line)["low_confidence"] for line in jumok(*arguments, "--json", stdin=stdin).out.splitlines()
+        ]
+        assert marks == [False, None, True]
+    assert jumok(*arguments, "--warn", "--prefix", "큰", stdin=stdin).code == 2
+
+
 def test_a_prefix_begins_every_translation(jumok: Jumok, trained: Path) -> None:
     ended = jumok("translate", "-m", trained / "run", "--prefix", "큰 새", stdin=f"{SENTENCE}\nThe red dog\n")
     assert all(line.startswith("큰 새") for line in ended.out.splitlines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from jumok.errors import ConfigError
 if TYPE_CHECKING:
     from jumok.engines.options import DecodingOptions
     from jumok.engines.translator.text import Result
+
+_EXCERPT = 60  # characters shown of a doubtful line
 
 
 @click.command(epilog='Example: echo "Hello!" | jumok translate -m run')
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--paragraphs", is_flag=True, help="Join the lines of each paragraph first; write one line for each paragraph."
 )
+@click.option("--warn", is_flag=True, help="Name each line whose translation is doubtful on standard error.")
 @click.option("--temperature", type=float, metavar="T", help="Sample instead of searching: higher is more varied.")
 @click.option("--top-k", type=int, metavar="K", help="Sample from the K most probable tokens.")
 @click.option(
@@ -60,6 +64,7 @@ def command(
     fast: bool,
     scores: bool,
     paragraphs: bool,
+    warn: bool,
     as_json: bool,
     **decoding: Any,
 ) -> None:
@@ -78,7 +83,9 @@ def command(
     translator = load(model, engine, task="translator", fast=fast)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
-    notes = _Notes()
+    if warn:
+        _require_confidence(translator.card, options)
+    notes = _Notes(warn)
     try:
         with output_to(out) as output:
             lines = join_paragraphs(lines_of(files)) if paragraphs else lines_of(files)
@@ -111,6 +118,18 @@ def _decoding_options(*, beam: int | None, n_best: int, **others: Any) -> Decodi
     return DecodingOptions.of(beam=beam, n_best=n_best, sampling=sampling, **others)
 
 
+def _require_confidence(card: Mapping[str, Any], options: DecodingOptions) -> None:
+    """Say why --warn will name no line, where it will not."""
+    from jumok.engines.translator.confidence import Confidence
+
+    if options.sampling is not None or options.prefix:
+        raise ConfigError(
+            "--warn has no effect with sampling or --prefix: their scores are lower than usual. Leave one of them out."
+        )
+    if Confidence.from_card(card) is None:
+        say("jumok: --warn names nothing: the model was trained by an earlier version, which did not record its scores")
+
+
 def _line(source: str, result: Result, options: DecodingOptions, scores: bool) -> str:
     if options.n_best == 1 and not scores and not options.alignment:
         return result.text
@@ -136,12 +155,17 @@ class _Notes:
         ("cut", "cut at the length limit: the translation is not complete"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, warn: bool) -> None:
+        self._warn = warn  # of every doubtful line, at once
         self._lines = 0
         self._found: dict[str, list[int]] = {kind: [] for kind, _ in self._TEXTS}
 
     def add(self, result: Result) -> None:
         self._lines += 1
+        if self._warn and result.low_confidence:
+            doubtful = " ".join(part.source for part in result.parts if part.low_confidence)
+            excerpt = doubtful if len(doubtful) <= _EXCERPT else doubtful[:_EXCERPT] + "…"
+            say(f"jumok: line {self._lines}: low confidence, the translation may be wrong: {excerpt}")
         notes = {"split": result.too_long, "loop": result.loop_resolved, "cut": not result.finished}
         for kind, applies in notes.items():
             if applies:

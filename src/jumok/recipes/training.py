@@ -362,6 +362,7 @@ class _Job:
             "metrics": {name: value for name, value in validation.metrics.items() if name != "samples"},
             "parameters": count_parameters(model),
             **self.recipe.card(),
+            **validation.card,
             "versions": versions(),
         }
         save_bundle(

@@ -14,6 +14,7 @@ from jumok.data.kinds import pairs_in
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
 from jumok.engines.options import SearchOptions
+from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import ConfigError
@@ -123,6 +124,7 @@ class TranslatorRecipe(Recipe):
         targets = tokenizer.encode(references)
         log_probs = [value for row in engine.score(encoded, targets) for value in row]
         written = sum(len(best[0].ids) for best in hypotheses)
+        confidence = Confidence.measure(sources, encoded, [best[0] for best in hypotheses])
         shown = zip(sources[:SAMPLES], references[:SAMPLES], outputs[:SAMPLES], strict=True)
         metrics = {
             "loss": -sum(log_probs) / len(log_probs),
@@ -131,7 +133,8 @@ class TranslatorRecipe(Recipe):
             "signatures": [scores.bleu_signature, scores.chrf_signature],
             "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
         }
-        return Validation(scores.bleu, metrics, effort=max(1.0, written / sum(map(len, targets))))
+        effort = max(1.0, written / sum(map(len, targets)))
+        return Validation(scores.bleu, metrics, card=confidence.to_card(), effort=effort)
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:

@@ -42,6 +42,7 @@ class Validation:
     score: float  # what the best model is chosen by; more is better
     metrics: Mapping[str, Any]  # for the log, as they are
     weights: Mapping[str, Any] = field(default_factory=dict)  # tensors by name that the published model gets
+    card: Mapping[str, Any] = field(default_factory=dict)  # what the card of the published model says of it
     effort: float = 1.0  # times the work with a trained model: outputs of an untrained one may not end
 
 

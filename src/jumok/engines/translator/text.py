@@ -1,7 +1,7 @@
 """Texts in, translations out: everything between a text and the token ids of an engine. Needs no torch."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
@@ -12,6 +12,7 @@ from jumok.engines.batching import FloatMatrix
 from jumok.engines.opening import open_engine
 from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
+from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.segments import Split, split_text
 from jumok.engines.translator.sentences import sentence_ends
@@ -52,6 +53,7 @@ class Part:
     source: str
     text: str
     score: float
+    low_confidence: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,9 @@ class Result:
     parts: tuple[Part, ...] = ()  # what was translated separately: the sentences, in their order
     too_long: bool = False  # True: a line was longer than the model is used to, and was split for that reason
     finished: bool = True  # False: an output was cut at its length limit
+    # True: the score of a part, or its source, is unlike anything of the validation data. None: not known, because the
+    # model is of an earlier version, or the output is sampled, or forced by a prefix or a bias
+    low_confidence: bool | None = None
     loop_resolved: bool = False  # True: the first output looped or did not end, and the second search was better
     alternatives: tuple[Alternative, ...] = ()  # the next best, at most n_best - 1
     alignment: Alignment | None = None
@@ -97,6 +102,7 @@ class TextTranslator:
 
     def __init__(self, engine: TranslatorEngine, tokenizer: Tokenizer, card: Mapping[str, Any] | None = None) -> None:
         self.engine, self.tokenizer, self.card = engine, tokenizer, dict(card or {})
+        self._confidence = Confidence.from_card(self.card)
 
     @classmethod
     def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, fast: bool = False) -> Self:
@@ -270,6 +276,7 @@ class TextTranslator:
             )
             for indices, score in _best_combinations(translated, options.n_best)
         ]
+        parts = tuple(self._part(segment, options) for segment in translated)
         best = [segment.hypotheses[0] for segment in translated]
         tokens = tuple(token for hypothesis in best for token in self.tokenizer.pieces(hypothesis.ids))
         return Result(
@@ -277,13 +284,21 @@ class TextTranslator:
             ranked[0].score,
             tokens,
             segments=len(translated),
-            parts=tuple(Part(part.text, part.texts[0], part.hypotheses[0].score) for part in translated),
+            parts=parts,
+            low_confidence=_any_known(part.low_confidence for part in parts),
             too_long=split.too_long,
             finished=all(hypothesis.finished for hypothesis in best),
             loop_resolved=any(segment.loop_resolved for segment in translated),
             alternatives=tuple(ranked[1:]),
             alignment=self._alignment(translated, weights) if options.alignment else None,
         )
+
+    def _part(self, segment: _Translated, options: DecodingOptions) -> Part:
+        best = segment.hypotheses[0]
+        low = None
+        if self._confidence is not None and not (options.sampling or options.prefix or options.bias):
+            low = self._confidence.is_low(segment.text, segment.source, best, options)
+        return Part(segment.text, segment.texts[0], best.score, low)
 
     def _alignment(self, translated: Sequence[_Translated], weights: Sequence[FloatMatrix]) -> Alignment:
         subwords = self.tokenizer.pieces
@@ -304,6 +319,12 @@ def _best_combinations(translated: Sequence[_Translated], n: int) -> list[tuple[
         ]
         best = sorted(longer, key=lambda combination: -combination[1])[:n]
     return [(indices, total / len(translated)) for indices, total in best]
+
+
+def _any_known(values: Iterable[bool | None]) -> bool | None:
+    """Whether any is true; None if that is not known of them."""
+    known = [value for value in values if value is not None]
+    return any(known) if known else None
 
 
 def _in_one_line(text: str) -> str:
