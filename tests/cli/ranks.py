@@ -1,96 +1,130 @@
-"""Trainings of several processes that are forks of one: importing PyTorch takes longer than they do.
-
-Beside what every training leaves, process R leaves `lines-R.jsonl`, the lines of the corpus it learned from in each of
-its updates, and `memory-R.safetensors`, the weights it had in the end (a sharded training: the first process alone).
-"""
+"""Trainings of several processes that are forks of one (see fork_ranks.py), and what may happen to them."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
-from commands import SOURCE
+from commands import CLASSIFIER, LM, SOURCE, train_arguments, write_corpus
 
-FORKER = """
-import json, os, signal, socket, sys, time
-from pathlib import Path
-import ctranslate2, sacrebleu, torch._dynamo, jumok.training.sharded  # only to have them
-from safetensors.torch import save_file
-from jumok.cli.app import run
-from jumok.training import trainer as trainer_module
-from jumok.training.trainer import Trainer
-step, finish, load = Trainer._step, Trainer._finish, trainer_module.load_latest
+FORKER = Path(__file__).with_name("fork_ranks.py")
+STEPS = 50
+# The same update from three small batches, whoever has them, the last of an epoch from fewer.
+SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=log.every=1"]
+SHARED += ["--set=validate.every=10", "--set=checkpoint.every=10"]
+UNEVEN = "--set=batch.tokens=120"  # the classifier's corpus is a multiple of three batches of 128
+# Tensors of more than 32,768 numbers: PyTorch divides the work on smaller ones among fewer threads.
+LARGER = ["--set=model.d_model=64", "--set=batch.tokens=640", "--set=batch.accumulate=2", "--set=checkpoint.every=3"]
+THREADED_STEPS = 8
+TASKS = ("translator", "classifier", "lm")
 
-def disturbed_and_noted(trainer, window, *rest):
-    if trainer.progress.step == job["at"] and trainer.group.rank == job["rank"]:
-        signal.raise_signal(job["signal"])
-    lines = [int(line) for _, batch in window for line in batch.lines]
-    with open(Path(job["out"], f"lines-{trainer.group.rank}.jsonl"), "a") as file:
-        print(json.dumps([trainer.progress.step + 1, lines]), file=file)
-    return step(trainer, window, *rest)
 
-def kept_and_finished(trainer):
-    weights = {name: weight.clone() for name, weight in trainer.group.gather(trainer.model.state_dict()).items()}
-    if weights:
-        save_file(weights, Path(job["out"], f"memory-{trainer.group.rank}.safetensors"))
-    finish(trainer)
+@dataclass(frozen=True)
+class Fault:
+    """What happens to process `rank` after `at` updates.
 
-def loaded_late(*arguments):  # by all but the first, which must not have changed anything in the meantime
-    time.sleep(0.5 if int(os.environ.get("RANK", "0")) else 0)
-    return load(*arguments)
+    A signal: in the `step` that follows, before its gradients are computed; in the `collective` that sums them, which
+    the others have entered; while rank 0 is in the midst of the `validation` or `save` of step `at`.
+    Not a number: its `loss`, or only the `gradient` of a finite loss.
+    Or it finds no `checkpoint` when the training resumes.
+    """
 
-Trainer._step, Trainer._finish, trainer_module.load_latest = disturbed_and_noted, kept_and_finished, loaded_late
-
-def start(rank, port):
-    child = os.fork()
-    if child == 0:
-        if job["processes"] > 1:
-            os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(job["processes"])}
-            os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        os._exit(run(["train", job["task"], *job["arguments"], "-o", job["out"], "--quiet"]))
-    return child
-
-for job in json.loads(sys.argv[1]):
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    began = time.monotonic()
-    children = [start(rank, port) for rank in range(job["processes"])]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    print(json.dumps({"codes": codes, "seconds": time.monotonic() - began}))
-"""
+    moment: Literal["step", "collective", "validation", "save", "loss", "gradient", "checkpoint"]
+    rank: int
+    at: int = 0
+    signal: int = signal.SIGKILL
 
 
 @dataclass(frozen=True)
 class Job:
-    """A training; `signal` reaches process `rank` when it has made `at` updates."""
+    """A training in the run directory `out`."""
 
     out: str
     processes: int
     arguments: Sequence[str]
-    at: int = -1
-    rank: int = 0
-    signal: int = signal.SIGTERM
+    fault: Fault | None = None
     task: str = "translator"
+    threads: int = 1
+    late: bool = False  # all but rank 0 are late when they load the checkpoint
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The exit code of each process, and how long they took."""
+    """For each process its exit code and what it wrote to standard error; and how long all took."""
 
     codes: list[int]
+    errors: list[str]
     seconds: float
 
 
+def write_corpora(directory: Path) -> None:
+    """a.en and a.ko, and a.tsv with labels."""
+    write_corpus(directory)
+    sentences = (directory / "a.en").read_text().splitlines()
+    (directory / "a.tsv").write_text("".join(f"{line.split()[1]}\t{line}\n" for line in sentences))
+
+
+def arguments_of(task: str, directory: Path, how: str = "one") -> list[str]:
+    """A training of `STEPS` steps."""
+    shard = ["--shard"] if how == "sharded" else []
+    if task == "translator":
+        return [*train_arguments(directory, "unused", STEPS), *SHARED, *shard]
+    file, options = {"classifier": ("a.tsv", [*CLASSIFIER, *SHARED, UNEVEN]), "lm": ("a.en", [*LM, *SHARED])}[task]
+    return [str(directory / file), f"--steps={STEPS}", *options, *shard]
+
+
+def uninterrupted(directory: Path) -> Iterator[tuple[str, Job]]:
+    """Each task by one, by two, and by two that share the model."""
+    for task, (how, count) in product(TASKS, (("one", 1), ("two", 2), ("sharded", 2))):
+        yield f"{task} {how}", Job(f"{task}-{how}", count, arguments_of(task, directory, how), task=task)
+
+
+def disturbed(directory: Path, how: str, faults: Sequence[Fault]) -> Iterator[tuple[str, Job]]:
+    """A translator's training that goes on after every fault, and in the end is left in peace."""
+    for fault in (*faults, None):
+        moment = f"{fault.moment} {fault.rank}" if fault else "in peace"
+        yield f"{how} {moment}", Job(f"{how}-disturbed", 2, arguments_of("translator", directory, how), fault)
+
+
+def changing(directory: Path) -> Iterator[tuple[str, Job]]:
+    """A training that goes on with other numbers of processes, and one that goes on with other batches."""
+    arguments, sharded = (arguments_of("translator", directory, how) for how in ("one", "sharded"))
+    yield "changing, two", Job("changing", 2, arguments, Fault("step", 1, 16, signal.SIGTERM))
+    yield "changing, sharded by three", Job("changing", 3, sharded, Fault("step", 2, 21, signal.SIGUSR1))
+    yield "changing, one", Job("changing", 1, arguments)
+    short = [*arguments, "--steps=12"]
+    yield "first batches", Job("batches", 2, short, Fault("step", 1, 11))
+    yield "no checkpoint", Job("batches", 2, short, Fault("checkpoint", 1))
+    others = [*short, "--set=batch.tokens=96", "--continue-with-changes"]
+    yield "other batches", Job("batches", 2, others, late=True)
+
+
+def threaded(directory: Path) -> Iterator[tuple[str, Job]]:
+    """Two processes of two threads each: left in peace, again, and killed."""
+    arguments = [*arguments_of("translator", directory), f"--steps={THREADED_STEPS}", *LARGER]
+    for name, out, fault in (
+        ("threads", "threads", None),
+        ("threads again", "threads-again", None),
+        ("threads killed", "threads-killed", Fault("step", 1, 5)),
+        ("threads resumed", "threads-killed", None),
+    ):
+        yield name, Job(out, 2, arguments, fault, threads=2)
+
+
 def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:
-    """How they ended. Warnings are errors there too."""
-    command = [sys.executable, "-W", "error", "-c", FORKER, json.dumps([asdict(job) for job in jobs])]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280)
+    """Run them one after the other; returns how they ended. Warnings are errors there too."""
+    command = [sys.executable, "-W", "error", FORKER, json.dumps([asdict(job) for job in jobs])]
+    # Threads that wait must not spin: there may be more of them than cores.
+    environment = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=280
+    )
     assert done.returncode == 0, done.stderr
     outcomes = [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith('{"codes"')]
     assert len(outcomes) == len(jobs), done.stderr

@@ -32,7 +32,7 @@ def processes_started(count: int) -> Iterator[None]:
     if count < 1:
         raise ConfigError(f"--processes={count} must be at least 1.")
     if STARTED_BY_RANK_0 in os.environ:
-        with _following(_Rank0()):
+        with _following():
             yield
         return
     if count == 1 or "RANK" in os.environ:  # torchrun has started this one
@@ -108,8 +108,9 @@ class _Rank0:
 
 
 @contextmanager
-def _following(rank_0: _Rank0) -> Iterator[None]:
+def _following() -> Iterator[None]:
     """In every other rank: end when rank 0 does, and print only errors that rank 0 does not print."""
+    rank_0 = _Rank0()
     try:
         with _exiting_if(rank_0.ended.is_set):
             yield

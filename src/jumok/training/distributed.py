@@ -135,8 +135,8 @@ def join_process_group(*, shard: bool = False) -> Iterator[ProcessGroup]:
         if not (isinstance(error, dist.DistError) or "gloo" in str(error)):
             raise
         raise OtherProcessError(
-            f"Another process of this training has ended{_reason(error)}. The last checkpoint is intact; "
-            "the same command continues from there."
+            f"Another process of this training has ended{_reason(error)}. The same command continues from the last "
+            "checkpoint."
         ) from error
     finally:
         if dist.is_initialized():
