@@ -303,7 +303,8 @@ def test_a_corpus_of_which_more_than_a_third_cannot_be_used(corpus: Corpus, tmp_
 
 def test_units_of_other_languages_than_those_chosen_are_no_finding(corpus: Corpus, tmp_path: Path) -> None:
     units = [
-        f'<tu><tuv lang="en"><seg>{source}</seg></tuv><tuv lang="{("ko", "fr")[n % 2]}"><seg>{target}</seg></tuv></tu>\n'
+        f'<tu><tuv lang="en"><seg>{source}</seg></tuv>'
+        f'<tuv lang="{("ko", "fr")[n % 2]}"><seg>{target}</seg></tuv></tu>\n'
         for n, (source, target) in enumerate(zip(corpus.sources, corpus.targets, strict=True))
     ]
     (tmp_path / "a.tmx").write_text(f"<tmx><body>{''.join(units)}</body></tmx>", encoding="utf-8")
