@@ -134,7 +134,7 @@ def test_changed_files_are_noticed_before_anything_is_written(tmp_path: Path) ->
     with open(target, "a", encoding="utf-8") as file:
         file.write("a a a\n")
     size = target.stat().st_size
-    said = r"was trained since \d{4}-.* on other data: a\.src, a\.tgt \(1\d\d pairs\)\.\n"
+    said = r"run: was trained on other data: a\.src, a\.tgt \(1\d\d pairs, since \d{4}-\d\d-\d\d \d\d:\d\d\)\.\n"
     said += rf"Changed since: a\.tgt \({size - 6:,} bytes then, {size:,} now\)"
     with pytest.raises(ChangedDataError, match=said):
         train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
@@ -149,7 +149,7 @@ def test_other_files_in_an_existing_run_are_told_what_it_was_trained_on(tmp_path
     others = [shutil.copy(source, tmp_path / "b.src"), shutil.copy(source, tmp_path / "b.tgt")]
     with open(others[0], "a", encoding="utf-8") as file:
         file.write("a")
-    said = r"on other data: a\.src, a\.tgt \(200 pairs\), validated on v\.tsv\.\nNow given: b\.src, b\.tgt\."
+    said = r"on other data: a\.src, a\.tgt \(200 pairs, since .*\), validated on v\.tsv\.\nNow given: b\.src, b\.tgt\."
     with pytest.raises(ChangedDataError, match=said):
         train_translator(*others, out=tmp_path / "run", steps=3, settings=SMALL)
     record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
@@ -174,7 +174,7 @@ def test_another_standard_input_is_noticed_before_the_copy_of_the_first_is_lost(
     before = content_of(tmp_path / "run")
     assert "".join(f"{line}\t{line}\n" for line in first).encode() in before.values()
     give_input(monkeypatch, second)
-    with pytest.raises(ChangedDataError, match=r"data: standard input \(95 pairs\)\.\nChanged since: standard"):
+    with pytest.raises(ChangedDataError, match=r"data: standard input \(95 pairs, .*\)\.\nChanged since: standard"):
         train_translator("-", **request)
     assert content_of(tmp_path / "run") == before
     give_input(monkeypatch, first)

@@ -66,14 +66,15 @@ def described_data(facts: Mapping[str, Any], before: Mapping[str, Any] | None) -
 def changed_data_explained(run: Path, before: Mapping[str, Any], error: ChangedDataError) -> ChangedDataError:
     """The error with what the run was trained on, and what is different now."""
     data = before["data"]
-    since = f" since {data['since']}" if data["since"] else ""
-    count = f" ({data['examples']:,} {data['kind']})" if data["examples"] is not None else ""
+    facts = [] if data["examples"] is None else [f"{data['examples']:,} {data['kind']}"]
+    facts += [f"since {data['since']}"] if data["since"] else []
+    described = f" ({', '.join(facts)})" if facts else ""
     names = [file["name"] for file in data["files"]] or before["inputs"]
     valid = [file["name"] for file in data["valid_files"]]
     validated = f", validated on {', '.join(valid)}" if valid else ""
     return ChangedDataError(
         error.files,
-        f"{run}: was trained{since} on other data: {', '.join(names)}{count}{validated}.\n"
+        f"{run}: was trained on other data: {', '.join(names)}{described}{validated}.\n"
         f"{_changes([*data['files'], *data['valid_files']], error.files)}\n"
         "Give the old files to resume, choose another directory with `out=`, start again with `fresh=True`, or train "
         "the model further on the new data with `continue_with_changes=True`.",

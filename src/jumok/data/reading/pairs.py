@@ -10,6 +10,7 @@ from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import (
     EMPTY,
     NO_TEXTS,
+    OTHER_LANGUAGES,
     STANDARD_INPUT,
     Damage,
     Record,
@@ -76,9 +77,11 @@ def read_pairs(
 
 
 def aligned_texts(paths: Paths, languages: Languages | None = None) -> Iterator[tuple[str, str]]:
-    """Both sides of every pair. Empty sides are kept; a line that is not text is an InputError."""
+    """Both sides of every pair in the languages chosen. Empty sides are kept; a line without text is an InputError."""
     names = names_of(paths)
     for number, *sides in read_records(paths, languages):
+        if OTHER_LANGUAGES in sides:
+            continue
         texts = ["" if text is EMPTY else text for text in map(text_of, sides)]
         for name, text in zip(names, texts, strict=True):
             if isinstance(text, Damage):

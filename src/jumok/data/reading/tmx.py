@@ -25,7 +25,6 @@ from jumok.data.reading.xml_text import restored, xml_chunks
 from jumok.errors import InputError
 
 _FORMATTING = frozenset(("bpt", "ept", "it", "ut"))
-_UNITS_HELD_BACK = 200  # until both languages were found
 
 
 def tmx_records(path: str | Path, languages: Languages | None) -> Iterator[Record]:
@@ -33,19 +32,11 @@ def tmx_records(path: str | Path, languages: Languages | None) -> Iterator[Recor
     unit that has two, in any variant (en-US, en-GB). Of several variants in a unit the one that is named exactly is
     taken, or else the first. Unlike ElementTree, expat gives line numbers and lets us refuse declarations."""
     units = _TmxUnits(display_name(path), languages)
-    held_back: list[Record] | None = []  # a missing language is a better message than the first unit that lacks it
     for records in _parsed(path, units):
-        if held_back is None:
-            yield from records
-            continue
-        held_back += records
-        if not units.missing() or len(held_back) > _UNITS_HELD_BACK:
-            yield from held_back
-            held_back = None
+        yield from records
     for language in units.missing():
         there = ", ".join(sorted(units.found)) or "none"
         raise InputError(f'{display_name(path)}: no language "{language}"; there are: {there}.')
-    yield from held_back or ()
 
 
 def _parsed(path: str | Path, units: "_TmxUnits") -> Iterator[list[Record]]:
