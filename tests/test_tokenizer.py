@@ -214,8 +214,8 @@ def test_more_text_gets_a_vocabulary_at_least_as_large(one: int, other: int, alp
 def test_the_choice_of_size_gives_its_reason() -> None:
     assert choose_size(TextStatistics(58_000, 4_000_000, 80)) == (
         4_000,
-        "4,000 tokens, chosen by its length: 58,000 lines, 4.0 MB of text, 80 characters in use",
+        "at most 4,000 suit its size: 58,000 lines, 4.0 MB, 80 different characters",
     )
     size, reason = choose_size(TextStatistics(1_000, 100_000, 3_000))
     assert size >= FIRST_PIECE + 5_500
-    assert "by its alphabet" in reason
+    assert "suit its characters" in reason

@@ -95,6 +95,6 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     return f' Did you mean "{close[0]}"?' if close else f" Known: {', '.join(candidates)}."
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def counted(number: float, noun: str, plural: str = "", form: str = ",") -> str:
     """The number with its noun, for messages: "1 line", "2,000 lines"; `plural` if it is not the noun and an s."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    return f"{number:{form}} {noun if number == 1 else plural or f'{noun}s'}"

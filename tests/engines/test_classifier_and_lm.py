@@ -144,7 +144,7 @@ def test_a_card_that_does_not_fit_its_classifier_is_refused(
     tmp_path: Path, classifying_model: Classifier, tokenizer: Tokenizer
 ) -> None:
     saved(tmp_path, classifying_model, tokenizer, {"classes": {"a": 1}})
-    with pytest.raises(BundleError, match="its card names 1 classes"):
+    with pytest.raises(BundleError, match="its card names 1 class,"):
         load(tmp_path / "model")
 
 

@@ -68,7 +68,7 @@ def test_text_that_looks_tokenised_causes_no_warning(caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize("measure", [corpus_scores, exact_match])
 def test_unequal_and_empty_corpora_are_refused(measure) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InputError, match="2 translations and 3 references"):
+    with pytest.raises(InputError, match="2 translations, but 3 references"):
         measure(HYPOTHESES[:2], REFERENCES)
     with pytest.raises(InputError, match="nothing to evaluate"):
         measure([], [])

@@ -145,7 +145,7 @@ def test_special_tokens_and_empty_outputs_never_come():
     ("limits", "options", "message"),
     [
         ([3, 0], {}, "longest length of sentence 1 is 0; it must be at least 1"),
-        ([3], {"prefixes": [[4], [4]]}, "2 prefixes for 1 sentences"),
+        ([3], {"prefixes": [[4], [4]]}, "2 prefixes for 1 sentence;"),
         ([3], {"prefixes": [[4, 4, 4, 4]]}, "prefix of sentence 0 has 4 tokens, more than its longest length 3"),
         ([3], {"prefixes": [[4, EOS]]}, "may not contain the end"),
         ([3], {"prefixes": [[-1]]}, "negative ids"),

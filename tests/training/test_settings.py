@@ -26,7 +26,7 @@ def test_dotted_names_reach_every_section_and_survive_the_round_trip() -> None:
         ("batch.tokens=0", "batch.tokens=0"),
         ("loss.smoothing=1", "loss.smoothing=1"),
         ("schedule.name=linaer", 'Did you mean "linear"'),
-        ("seed.deep=1", '"seed" has no parts'),
+        ("seed.deep=1", '"seed" is a single value'),
         ("seed=-1", "seed=-1 cannot be used"),
         ("seed=18446744073709551616", "seed=18446744073709551616 cannot be used"),
         ("stop.steps=1e300", "stop.steps=1e+300 cannot be used"),

@@ -28,7 +28,7 @@ def command(
 ) -> None:
     """Look for problems in a parallel corpus.
 
-    Exits with 0 if there are none, with 3 if something was found.
+    The exit code is 0 if nothing was found, 3 if something was.
     """
     from jumok.data.checking.check import check_pairs
 

@@ -1,4 +1,4 @@
-"""jumok classify: a class for every line."""
+"""jumok classify: a class for each line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 @TEXTS
 @MODEL
 @OUT_FILE
-@click.option("--probabilities", is_flag=True, help="Write the probabilities of all classes, a column for each.")
+@click.option("--probabilities", is_flag=True, help="Write the probability of every class, one column per class.")
 @click.option(
     "--explain",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Add a column: the N words with the largest attributions; + speaks for the class, - against it.",
+    help="Add a column with the N words of the largest attribution: + for the class, - against it.",
 )
 @ENGINE
 @JSON
@@ -36,9 +36,9 @@ def command(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Classify texts, line by line.
+    """Assign a class to each text.
 
-    Writes the most probable class of each line and its probability. Empty lines are classified too.
+    A text is a line. Writes the most probable class of each and its probability. Empty lines are classified too.
     """
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to

@@ -21,27 +21,26 @@ _DEMOS = {
     type=click.Choice(list(_DEMOS)),
     default="translator",
     metavar="[translator|classifier|lm]",
-    help="What to train.",
+    help="The kind of model.",
 )
 @click.option(
     "--directory",
     type=PATH,
     metavar="DIR",
-    help="Where to write data, run and pictures. [demo, demo-classifier or demo-lm]",
+    help="Directory for the data, the run and pictures.  [default: demo, demo-classifier or demo-lm]",
 )
 @click.option(
-    "--minutes", type=float, metavar="N", help="Training time. [2.8 for a translator, 1 for a classifier or lm]"
+    "--minutes", type=float, metavar="N", help="Train for N minutes.  [default: 2.8 for a translator, else 1]"
 )
 @click.option("--fresh", is_flag=True, help="Delete what was trained in DIR and start again.")
 @click.option(
-    "--continue-with-changes", is_flag=True, help="Continue the training in DIR although settings have changed."
+    "--continue-with-changes", is_flag=True, help="Continue the training in DIR even if settings have changed."
 )
 def command(what: str, directory: Path | None, minutes: float | None, fresh: bool, continue_with_changes: bool) -> None:
-    """See it work in a few minutes, without data.
+    """Train a small model on built-in data and show what it learned.
 
-    Trains an English-Korean translator on a built-in corpus and shows what it learned. The test sentences contain
-    combinations of words that do not occur in the training data. Or trains a classifier of reviews, or a language
-    model.
+    A translator, from English to Korean, is tested on sentences with combinations of words that do not occur in the
+    training data. A classifier learns from reviews, a language model (lm) from Korean sentences.
     """
     import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_training import DemoTraining

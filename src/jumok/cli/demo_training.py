@@ -10,7 +10,7 @@ import click
 from jumok.cli.options import say
 from jumok.cli.panel import open_display
 from jumok.cli.training import train_with_display
-from jumok.errors import InputError
+from jumok.errors import InputError, counted
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DemoTraining:
 
     def train(self, task: str, *data: Path, settings: dict[str, Any], valid: list[Path] | None = None) -> None:
         """Train and show the progress; exits if the training is stopped."""
-        print(f"2. Training for about {self.minutes:g} minutes → {self.run}")
+        print(f"2. Training for about {counted(self.minutes, 'minute', form='g')} → {self.run}")
         arguments = {"fresh": self.fresh, "continue_with_changes": self.continue_with_changes, "valid": valid}
         settings = {**settings, "stop.minutes": self.minutes}
         with open_display("jumok demo") as display:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from jumok.cli.options import MODEL, PATH, TEXTS, print_json, say
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, counted
 
 
 @click.command(epilog="Example: jumok embed -m run sentences.txt -o vectors.npy")
@@ -15,10 +15,10 @@ from jumok.errors import ConfigError
     "-o", "--out", type=PATH, metavar="OUT.npy", help="Write a NumPy array [lines, d_model]. Default: JSON lines."
 )
 def command(model: Path, files: tuple[Path, ...], out: Path | None) -> None:
-    """Compute a vector for every line.
+    """Compute a sentence vector for each line.
 
-    The mean of the encoder's outputs, scaled to length 1: the dot product of two vectors is the cosine similarity of
-    their sentences. Needs a translator or a classifier. Without -o, writes a JSON object for each line.
+    It is the mean of the encoder's outputs, scaled to length 1: the dot product of two vectors is the cosine
+    similarity of their sentences. Needs a translator or a classifier. Without -o, writes a JSON object for each line.
     """
     import numpy as np
 
@@ -42,4 +42,4 @@ def command(model: Path, files: tuple[Path, ...], out: Path | None) -> None:
         array = np.concatenate(found)
         with explained(out), open(out, "wb") as file:
             np.save(file, array)
-        say(f"{len(array):,} vectors of width {array.shape[1]} → {out}")
+        say(f"{counted(len(array), 'vector')} of width {array.shape[1]} → {out}")

@@ -15,12 +15,20 @@ from jumok.tasks import resolve, task_named
 
 @click.command(epilog="Example: jumok evaluate -m run test.en test.ko")
 @SOURCE
-@click.argument("reference", type=PATH, required=False, metavar="[REF]", help="Reference translations, line by line.")
+@click.argument(
+    "reference",
+    type=PATH,
+    required=False,
+    metavar="[REF]",
+    help="Reference translations: line n is the translation of line n of SRC.",
+)
 @MODEL
 @LANGUAGES
 @BEAM
 @click.option(
-    "--tokenize", metavar="none|13a|char|…", help="sacreBLEU's tokenization. Default: chosen by the references' script."
+    "--tokenize",
+    metavar="none|13a|char|…",
+    help="sacreBLEU's tokenization. Default: chosen by the script of the references.",
 )
 @click.option("--output", type=PATH, metavar="FILE", help="Write the translations to this file.")
 @click.option("--plot", type=PATH, metavar="FILE.png", help="Draw the confusion matrix of a classifier.")
@@ -34,7 +42,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Evaluate a model on test data.
+    """Measure a model on test data.
 
     Translator: BLEU, chrF, exact matches and speed; compare scores only if their signatures are equal. Classifier (SRC
     is a file with labels): accuracy, macro-F1, calibration and the confusion matrix. Language model (SRC is a text):

@@ -24,7 +24,7 @@ from jumok.errors import counted
 @click.option(
     "--quantization",
     metavar="float32|int8",
-    help="int8 is a quarter of the size and faster, but slightly less accurate. [float32]",
+    help="int8 is a quarter of the size and faster, but slightly less accurate.  [default: float32]",
 )
 @click.option(
     "--probe",
@@ -44,7 +44,7 @@ def command(
     note: str | None,
     as_json: bool,
 ) -> None:
-    """Convert a model for fast inference, or copy it for machines without PyTorch.
+    """Convert a model for fast inference without PyTorch.
 
     --to ctranslate2 converts the model and certifies the result: it must reproduce the outputs of PyTorch on a probe
     set (int8: lose hardly any quality), or nothing is exported. From then on, `jumok translate`, `classify` and

@@ -21,7 +21,7 @@ from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, print_json
     "--top-p", default=0.95, metavar="P", help="Sample from the smallest set of tokens with total probability P."
 )
 @NO_REPEAT_NGRAM
-@click.option("--seed", default=0, metavar="N", help="Random seed of the sampling.")
+@click.option("--seed", default=0, metavar="N", help="Random seed for sampling.")
 @ENGINE
 @JSON
 def command(model: Path, prompt: str | None, engine: str, as_json: bool, **options: Any) -> None:

@@ -14,7 +14,7 @@ from jumok.display.status import METRICS
 
 @click.command(epilog="Example: jumok info run")
 @click.argument("path", type=PATH, required=False, metavar="MODEL", help="A model directory or a run directory.")
-@click.option("-m", "--model", type=PATH, metavar="MODEL", help="The same, as for other commands.")
+@click.option("-m", "--model", type=PATH, metavar="MODEL", help="The same as the argument MODEL.")
 @click.option("--note", metavar="TEXT", help="First record TEXT as the note of the model; '' removes the note.")
 @JSON
 def command(path: Path | None, model: Path | None, note: str | None, as_json: bool) -> None:

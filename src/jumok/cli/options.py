@@ -24,16 +24,16 @@ ENGINE = click.option(
     "--engine",
     default="auto",
     metavar="auto|torch|ctranslate2",
-    help="What runs the model; auto prefers CTranslate2 if the model was exported.",
+    help="Inference engine; auto: CTranslate2 if the model is exported, else PyTorch.",
 )
 BEAM = click.option(
     "--beam",
     type=int,
     metavar="N",
-    help=f"Beam size: hypotheses kept at each step; 1 is greedy search. [{DEFAULT_BEAM}]",
+    help=f"Beam size: hypotheses kept at each step; 1 is greedy search.  [default: {DEFAULT_BEAM}]",
 )
 TEXTS = click.argument(
-    "files", type=PATH, nargs=-1, metavar="[FILE]...", help="Text files, one text per line; default: standard input."
+    "files", type=PATH, nargs=-1, metavar="[FILE]...", help="Text files, one text per line. Default: standard input."
 )
 OUT_FILE = click.option("-o", "--out", type=PATH, metavar="OUT", help="Write to this file instead of standard output.")
 SOURCE = click.argument(
@@ -43,7 +43,11 @@ SOURCE = click.argument(
     help="Source texts, one per line; or both sides in one TSV, CSV, JSONL or TMX file.",
 )
 TARGET = click.argument(
-    "target", type=PATH, required=False, metavar="[TGT]", help="Their translations: line n translates line n of SRC."
+    "target",
+    type=PATH,
+    required=False,
+    metavar="[TGT]",
+    help="Translations: line n is the translation of line n of SRC.",
 )
 LANGUAGES = click.option(
     "--languages",

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, print_json, say
+from jumok.errors import counted
 
 
 @click.command(epilog="Example: jumok score -m run a.en a.ko > scores.tsv")
@@ -15,7 +16,7 @@ from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, print_json
 @LANGUAGES
 @JSON
 def command(model: Path, source: Path, target: Path | None, languages: tuple[str, str] | None, as_json: bool) -> None:
-    """Score given translations.
+    """Compute the probability of given translations.
 
     Writes a line for each pair: log-probability of the translation, its number of tokens including the end token, and
     its perplexity. The perplexity of the corpus is printed at the end, to standard error.
@@ -38,4 +39,5 @@ def command(model: Path, source: Path, target: Path | None, languages: tuple[str
             else:
                 print(f"{of_pair.log_prob:.4f}\t{of_pair.tokens}\t{of_pair.perplexity:.4f}")
     total = total_score(found)
-    say(f"{len(found):,} pairs, {total.tokens:,} tokens, perplexity {total.perplexity:.4f}")
+    sizes = f"{counted(len(found), 'pair')}, {counted(total.tokens, 'token')}"
+    say(f"{sizes}, perplexity {total.perplexity:.4f}")

@@ -44,22 +44,26 @@ class TrainOptions:
 
     out: Annotated[Path, _Flag("RUN", "The run directory; created if missing.", ("-o", "--out"), argument=True)]
     valid: Annotated[
-        tuple[Path, ...], _Flag("FILE...", "Validation data. Default: some examples are held out.", argument=True)
+        tuple[Path, ...],
+        _Flag("FILE...", "Validation data. Default: some of the training data is held out.", argument=True),
     ] = ()
     preset: Annotated[
-        str | None, _Flag("NAME", "Model size: tiny, small, base or big. Default: auto.", setting="preset")
+        str | None, _Flag("NAME", "Model size: tiny, small, base, big or auto.  [default: auto]", setting="preset")
     ] = None
     minutes: Annotated[float | None, _Flag("N", "Train for N minutes.", setting="stop.minutes")] = None
     steps: Annotated[int | None, _Flag("N", "Train for N updates.", setting="stop.steps")] = None
     epochs: Annotated[float | None, _Flag("N", "Train for N passes over the corpus.", setting="stop.epochs")] = None
     assignments: Annotated[
-        tuple[str, ...], _Flag("NAME=VALUE", "Set a setting by its dotted name; may be repeated.", ("--set",))
+        tuple[str, ...],
+        _Flag("NAME=VALUE", "Change a setting, such as batch.tokens=2048; may be repeated.", ("--set",)),
     ] = ()
-    config: Annotated[Path | None, _Flag("FILE.toml", "Read settings; other options and --set override them.")] = None
-    seed: Annotated[int | None, _Flag("N", "Seed of all random numbers.", setting="seed")] = None
+    config: Annotated[Path | None, _Flag("FILE.toml", "Read settings from a file; options and --set override it.")] = (
+        None
+    )
+    seed: Annotated[int | None, _Flag("N", "Random seed.  [default: 1]", setting="seed")] = None
     fresh: Annotated[bool, _Flag(None, "Delete what was trained in RUN and start again.", argument=True)] = False
     continue_with_changes: Annotated[
-        bool, _Flag(None, "Continue although settings or data files changed.", argument=True)
+        bool, _Flag(None, "Continue even if settings or data files have changed.", argument=True)
     ] = False
     skip_unusable: Annotated[
         bool, _Flag(None, "Train even if more than a third of a file cannot be used.", argument=True)
@@ -67,13 +71,13 @@ class TrainOptions:
     note: Annotated[
         str | None, _Flag("TEXT", "Free text to keep with the model; `jumok info` shows it.", argument=True)
     ] = None
-    print_config: Annotated[bool, _Flag(None, "Print all settings and reasons as TOML; do not train.")] = False
-    processes: Annotated[int, _Flag("N", "Train with N processes on this machine; they divide its cores.")] = 1
+    print_config: Annotated[bool, _Flag(None, "Print all settings as TOML, with reasons, and do not train.")] = False
+    processes: Annotated[int, _Flag("N", "Train with N processes on this machine, which share its cores.")] = 1
     shard: Annotated[
         bool,
-        _Flag(None, "Divide the weights between the processes (FSDP), if they do not fit into one.", argument=True),
+        _Flag(None, "Split the model between the processes (FSDP): for one too large for a process.", argument=True),
     ] = False
-    quiet: Annotated[bool, _Flag(None, "Print only warnings and errors.")] = False
+    quiet: Annotated[bool, _Flag(None, "Print warnings and errors only.")] = False
     as_json: Annotated[bool, _Flag(None, "Print every event as a line of JSON.", ("--json",))] = False
 
     def recipe_arguments(self) -> dict[str, Any]:

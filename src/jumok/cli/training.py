@@ -15,6 +15,7 @@ import click
 from jumok.cli.options import say
 from jumok.cli.processes import is_follower, processes_started
 from jumok.cli.train_options import TrainOptions
+from jumok.errors import counted
 from jumok.tasks import task_named
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _print_result(task: str, result: TrainingResult, status: Status) -> None:
     """How the training went, and a command that uses the model."""
     best = next(iter(status.best.items()), None)
     score = "" if best is None else f", best {best[0]} {best[1]}"
-    print(f"Done: {result.steps:,} steps{score}. The model: {result.model}")
+    print(f"Done: {counted(result.steps, 'step')}{score}. The model: {result.model}")
     text = status.samples[0]["source"].split("\n")[0][:200] if status.samples else "Hello!"
     usage = task_named(task).usage.format(run=shlex.quote(str(result.run)), text=shlex.quote(text))
     print(f"Now: {usage}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, OUT_FILE, TEXTS, print_json, say
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from jumok.engines.options import DecodingOptions
@@ -28,8 +28,10 @@ _EXCERPT = 60  # characters shown of a doubtful line
 @click.option("--n-best", default=1, metavar="N", help="Write the N best translations of each line, in columns.")
 @ENGINE
 @click.option("--fast", is_flag=True, help="Faster. Output may differ slightly and depend on other lines of the batch.")
-@click.option("--scores", is_flag=True, help="Add a column after each translation: its score.")
-@click.option("--alignment", is_flag=True, help="Add a column: word alignment as source-target pairs, such as 0-0 1-2.")
+@click.option("--scores", is_flag=True, help="Add a column with the score of each translation.")
+@click.option(
+    "--alignment", is_flag=True, help="Add a column with the word alignment: source-target pairs, such as 0-0 1-2."
+)
 @click.option(
     "--length-penalty",
     default=1.0,
@@ -54,7 +56,7 @@ _EXCERPT = 60  # characters shown of a doubtful line
 @click.option(
     "--top-p", type=float, metavar="P", help="Sample from the smallest set of tokens with total probability P."
 )
-@click.option("--seed", type=int, metavar="N", help="Random seed of the sampling.")
+@click.option("--seed", type=int, metavar="N", help="Random seed for sampling.")
 @JSON
 def command(
     model: Path,
@@ -176,4 +178,4 @@ class _Notes:
         for kind, text in self._TEXTS:
             if numbers := self._found[kind]:
                 shown = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
-                say(f"jumok: {len(numbers):,} of {self._lines:,} lines: {text} (line {shown})")
+                say(f"jumok: {len(numbers):,} of {counted(self._lines, 'line')}: {text} (line {shown})")

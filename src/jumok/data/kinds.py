@@ -27,7 +27,7 @@ def learn_tokenizer(
         nonlocal chosen, reason
         chosen, reason = choose_size(statistics)
         if largest is not None and chosen > largest:
-            chosen, reason = largest, f"{largest:,} tokens, enough for a classifier"
+            chosen, reason = largest, f"at most {largest:,} are enough for a classifier"
         return chosen
 
     texts = (text for example in examples() for text in example.inputs)

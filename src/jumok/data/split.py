@@ -5,7 +5,7 @@ import json
 from hashlib import blake2b
 
 from jumok.data.examples import Example
-from jumok.errors import InputError
+from jumok.errors import InputError, counted
 
 HELD_OUT_SHARE, HELD_OUT_MOST = 0.05, 1000
 
@@ -48,8 +48,8 @@ class Holdout:
         if not free:
             of_a_class = " of a class" if len(self._largest) > 1 else ""
             raise InputError(
-                f"{name}: {self._total:,} usable example(s), all{of_a_class} with the same text; none can be held out "
-                f"for validation. Give at least two different texts{of_a_class}, or other files with `valid=`."
+                f"{name}: all texts{of_a_class} are identical ({counted(self._total, 'usable example')}); none can be "
+                f"held out for validation. Give at least two different texts{of_a_class}, or other files with `valid=`."
             )
         self._threshold = free[min(max(1, int(self._total * HELD_OUT_SHARE)), len(free)) - 1]
         self._kept = {number for number in self._largest.values() if number <= self._threshold}

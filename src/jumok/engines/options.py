@@ -48,7 +48,7 @@ class SearchOptions:
         _require_integers(self, 1, "beam", "n_best", "batch_tokens")
         if self.n_best > self.beam and self.sampling is None:
             raise ConfigError(
-                f"n_best is {self.n_best}, more than the beam of {self.beam}. Use a beam as wide, or less."
+                f"n_best is {self.n_best}, more than the beam of {self.beam}. Use a larger beam, or a smaller n_best."
             )
         _require_number(self, "length_penalty", 0, math.inf)
         _require_number(self, "max_ratio", 0, math.inf)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jumok.data.checking.symptoms import majority_script
-from jumok.errors import ConfigError, InputError, MissingExtraError, did_you_mean
+from jumok.errors import ConfigError, InputError, MissingExtraError, counted, did_you_mean
 
 _KANA = re.compile("[\u3040-\u30ff]")
 
@@ -95,7 +95,8 @@ def total_score(scores: Sequence[PairScore]) -> PairScore:
 def _require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise InputError(
-            f"There are {len(hypotheses)} translations and {len(references)} references; there must be one for each."
+            f"{counted(len(hypotheses), 'translation')}, but {counted(len(references), 'reference')}; "
+            "give one reference for each translation."
         )
     if not references:
         raise InputError("There is nothing to evaluate: the files are empty.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, counted
 from jumok.tokenizer import BOS, EOS, PAD, UNK
 
 FREE = -1  # in the table of prefixes: no token is forced here
@@ -111,7 +111,8 @@ def _ban_repeats(log_probs: Tensor, ids: Tensor, n: int) -> None:
 def _check(limits: Sequence[int], prefixes: Sequence[Sequence[int]]) -> None:
     if len(prefixes) != len(limits):
         raise ConfigError(
-            f"There are {len(prefixes)} prefixes for {len(limits)} sentences; give one, perhaps empty, for each."
+            f"{counted(len(prefixes), 'prefix', 'prefixes')} for {counted(len(limits), 'sentence')}; "
+            "give one, perhaps empty, for each."
         )
     for number, (limit, prefix) in enumerate(zip(limits, prefixes, strict=True)):
         if limit < 1:

@@ -45,7 +45,7 @@ class Tokenizer:
         except (RuntimeError, ValueError, UnicodeDecodeError):
             pass
         raise BundleError(
-            f"{origin} is damaged or is not a Jumok tokenizer. Copy the model directory again, or train anew."
+            f"{origin} is damaged or is not a Jumok tokenizer. Copy the model directory again, or train it again."
         )
 
     def to_bytes(self) -> bytes:

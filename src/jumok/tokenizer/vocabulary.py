@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import sentencepiece
 
-from jumok.errors import ConfigError, InputError
+from jumok.errors import ConfigError, InputError, counted
 from jumok.tokenizer.layout import BOS, EOS, FIRST_PIECE, PAD, SPACE_MARK, UNK, normalize
 
 SAMPLED_LINES = 500_000  # more text hardly changes the vocabulary; this limits memory to some hundred MB
@@ -80,12 +80,14 @@ def choose_size(statistics: TextStatistics) -> tuple[int, str]:
     by_alphabet = FIRST_PIECE + 2 * statistics.alphabet
     size = min(32_000, max(1_000, by_volume, by_alphabet))
     rounded = round(size / 500) * 500 if size > 1_000 else 1_000
-    why = "its alphabet" if by_alphabet >= max(1_000, by_volume) else "its length"
-    reason = (
-        f"{rounded:,} tokens, chosen by {why}: {statistics.lines:,} lines, {statistics.bytes / 1e6:,.1f} MB of text, "
-        f"{statistics.alphabet:,} characters in use"
-    )
-    return rounded, reason
+    why = "its characters" if by_alphabet >= max(1_000, by_volume) else "its size"
+    text = f"{counted(statistics.lines, 'line')}, {_size(statistics.bytes)}"
+    characters = counted(statistics.alphabet, "different character")
+    return rounded, f"at most {rounded:,} suit {why}: {text}, {characters}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
 
 
 def learn_vocabulary(texts: Iterable[str], size: int | Callable[[TextStatistics], int], seed: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, counted
 from jumok.training.settings import Settings, StopSettings
 
 # A hundredth of the minutes asked for is spent measuring, within these bounds.
@@ -75,10 +75,13 @@ def smaller_preset(settings: Settings, work: Workload, cores: int, step_seconds:
     if stop.minutes is not None:
         if step_seconds is None:
             return None
-        epochs, time_given = stop.minutes * 60 / (step_seconds * work.steps_per_epoch), f"{stop.minutes:g} minutes"
+        epochs, time_given = (
+            stop.minutes * 60 / (step_seconds * work.steps_per_epoch),
+            counted(stop.minutes, "minute", form="g"),
+        )
     else:
         speed = TOKENS_PER_CORE[settings.preset] * cores
-        epochs, time_given = MOST_HOURS * 3600 * speed / work.tokens, f"{MOST_HOURS} hours on {cores} cores"
+        epochs, time_given = MOST_HOURS * 3600 * speed / work.tokens, f"{MOST_HOURS} hours on {counted(cores, 'core')}"
     if epochs >= LEAST_EPOCHS:
         return None
     smaller = names[names.index(settings.preset) - 1]
@@ -115,13 +118,15 @@ def choose_length(
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
     if settings.schedule.warmup is None:
         norm = settings.model.get("norm") or preset.get("norm", "post")
-        choices.append(Choice("schedule.warmup", _warmup(steps, norm), f"suits {steps:,} steps of {norm}-norm"))
+        choices.append(
+            Choice("schedule.warmup", _warmup(steps, norm), f"suits {counted(steps, 'step')} of {norm}-norm")
+        )
     rate, epochs = preset.get("dropout", 0.0), steps / work.steps_per_epoch
     if "dropout" not in settings.model and (less := _less_dropout(rate, epochs)) < rate:
-        choices.append(Choice("model.dropout", less, f"{epochs:.0f} epochs overfit little"))
+        choices.append(Choice("model.dropout", less, f"{counted(round(epochs), 'epoch')} overfit little"))
     if settings.validation.every is None and estimated_steps is None:
         times = choose_validations(steps, work)
-        choices.append(Choice("validate.every", math.ceil(steps / times), f"{times} times in all"))
+        choices.append(Choice("validate.every", math.ceil(steps / times), f"{counted(times, 'validation')} in all"))
     return choices
 
 
@@ -149,7 +154,7 @@ def _steps(settings: Settings, work: Workload) -> tuple[int, str]:
     if epochs is None:
         epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, DEFAULT_TOKENS / work.tokens))
         why = f"for {work.tokens:,} tokens to learn"
-    return max(1, round(epochs * work.steps_per_epoch)), f"{epochs:.3g} epochs {why}"
+    return max(1, round(epochs * work.steps_per_epoch)), f"{counted(epochs, 'epoch', form='.3g')} {why}"
 
 
 def require_one_length(stop: StopSettings) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from jumok.errors import ConfigError, did_you_mean
+from jumok.errors import ConfigError, counted, did_you_mean
 from jumok.training.length import Length
 
 Schedule = Callable[[int], float]
@@ -28,6 +28,8 @@ def make_schedule(name: str, *, peak: float, warmup: int, length: Length) -> Sch
     if name == "inverse_sqrt":
         return lambda step: peak * min(step / warmup, math.sqrt(warmup / step))
     if length.last_step(0) < warmup and name != "constant":
-        raise ConfigError(f"schedule.warmup={warmup} is longer than the training of {length.last_step(0)} steps.")
+        raise ConfigError(
+            f"schedule.warmup={warmup} is longer than the training of {counted(length.last_step(0), 'step')}."
+        )
     decay = DECAYS[name]
     return lambda step: peak * min(step / warmup, decay(length.remaining(step)))

@@ -155,7 +155,7 @@ class Settings(_Section):
             for part in path:
                 known, section = known.get(part, {}), section.setdefault(part, {})
                 if not (isinstance(known, dict) and isinstance(section, dict)):
-                    raise ConfigError(f'Unknown setting "{name}": "{part}" has no parts.')
+                    raise ConfigError(f'Unknown setting "{name}": "{part}" is a single value.')
             section[last] = value
         return self.from_dict(values)
 

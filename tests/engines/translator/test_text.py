@@ -283,7 +283,7 @@ def test_scores_of_given_pairs(translator: TextTranslator, pairs: list[tuple[str
     sources, targets = zip(*pairs, strict=True)
     right, wrong = translator.score(sources, targets), translator.score(sources, targets[1:] + targets[:1])
     assert sum(map(sum, right)) > sum(map(sum, wrong)) + len(pairs)
-    with pytest.raises(InputError, match="24 sources and 1 targets"):
+    with pytest.raises(InputError, match="24 sources and 1 target"):
         translator.score(sources, targets[:1])
 
 

@@ -214,7 +214,7 @@ def test_nothing_asked_nothing_given(engine: TorchTranslator) -> None:
 
 
 def test_pairs_must_be_pairs(engine: TorchTranslator) -> None:
-    with pytest.raises(InputError, match="2 sources and 1 targets"):
+    with pytest.raises(InputError, match="2 sources and 1 target"):
         engine.score([[5], [6]], [[5]])
 
 

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jumok.data.checking.survey import Excerpt
+from jumok.errors import counted
 
 # For each kind of finding, the most serious first: what was found, {n} times, and what to do about it.
 KINDS = {
@@ -46,7 +47,7 @@ KINDS = {
     "too-long": ("pairs with a line too long to be a sentence: {n}", "Split or remove them; training leaves them out."),
     "encoding-damage": (
         "pairs with damaged characters: {n}",
-        "Convert the original to UTF-8 anew; training leaves out what cannot be decoded and learns the rest as it is.",
+        "Convert the original to UTF-8 again; training leaves out what cannot be decoded and learns the rest as it is.",
     ),
     "wrong-script": (
         "pairs with a side that has no letter of its usual script: {n}",
@@ -136,7 +137,7 @@ class Report:
 
     def render(self) -> str:
         """The report as plain text."""
-        lines = [f"{self.usable:,} of {self.pairs:,} pairs can be used."]
+        lines = [f"{self.usable:,} of {counted(self.pairs, 'pair')} can be used."]
         lines.append(
             f"{'':8}{'lines':>12}{'characters':>15}{'words':>14}{'characters/line':>17}{'words/line':>12}  script"
         )

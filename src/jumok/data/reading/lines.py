@@ -98,7 +98,7 @@ def byte_chunks(path: str | Path) -> Iterator[bytes]:
         yield from _decompressed(path)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise InputError(
-            f"{name}: damaged, cut off, or not what its name says ({error}). Get the file anew."
+            f"{name}: damaged, cut off, or not what its name says ({error}). Copy or download the file again."
         ) from error
     except FileNotFoundError:
         raise InputError(f"{name}: no such file.") from None

@@ -20,7 +20,7 @@ from jumok.data.reading.lines import (
     is_not_meant,
     text_of,
 )
-from jumok.errors import InputError
+from jumok.errors import InputError, counted
 
 
 class UnequalLengthError(InputError):
@@ -30,8 +30,8 @@ class UnequalLengthError(InputError):
         look = f"Look around {unpartnered}: it seems to be the first line without a partner."
         advice = look if unpartnered else "`jumok check` with both files finds where they part."
         super().__init__(
-            f"{names[0]} has {lines[0]:,} lines but {names[1]} has {lines[1]:,}; line n of one must be the translation "
-            f"of line n of the other. {advice}"
+            f"{names[0]} has {counted(lines[0], 'line')} but {names[1]} has {lines[1]:,}; line n of one must be the "
+            f"translation of line n of the other. {advice}"
         )
         self.lines = lines
 

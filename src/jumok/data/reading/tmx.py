@@ -54,7 +54,7 @@ def _parsed(path: str | Path, units: "_TmxUnits") -> Iterator[list[Record]]:
     except expat.ExpatError as error:
         problem = expat.errors.messages[error.code]
         raise InputError(
-            f"{name}:{error.lineno}: not well-formed TMX: {problem}. Correct this place, or export the file anew."
+            f"{name}:{error.lineno}: not well-formed TMX: {problem}. Correct this place, or export the file again."
         ) from error
     yield units.take()
 

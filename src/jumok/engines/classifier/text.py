@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds
 from jumok.engines.opening import open_engine
-from jumok.errors import BundleError, require_choice
+from jumok.errors import BundleError, counted, require_choice
 from jumok.metrics.classification import ClassScores, probabilities
 from jumok.tokenizer import Tokenizer
 
@@ -49,7 +49,8 @@ class TextClassifier:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
         self.classes = list(card.get("classes", {}))
         if len(self.classes) != engine.classes:
-            raise BundleError(f"{path}: its card names {len(self.classes)} classes, the model has {engine.classes}.")
+            named = counted(len(self.classes), "class", "classes")
+            raise BundleError(f"{path}: its card names {named}, the model has {engine.classes}.")
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
 
     @classmethod

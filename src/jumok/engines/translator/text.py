@@ -16,7 +16,7 @@ from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.segments import Split, split_text
 from jumok.engines.translator.sentences import sentence_ends
-from jumok.errors import ConfigError, InputError
+from jumok.errors import ConfigError, InputError, counted
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve_loops
 from jumok.tokenizer import (
@@ -143,7 +143,8 @@ class TextTranslator:
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
         """The log-probabilities of every target's tokens, given its source; the last one is that of `</s>`."""
         if len(sources) != len(targets):
-            raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; they must be pairs.")
+            given = f"{counted(len(sources), 'source')} and {counted(len(targets), 'target')}"
+            raise InputError(f"There must be one target for each source; given are {given}.")
         return self.engine.score(self.tokenizer.encode(sources), self.tokenizer.encode(targets))
 
     def vectors(self, texts: Sequence[str]) -> FloatMatrix:

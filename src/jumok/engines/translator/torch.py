@@ -12,7 +12,7 @@ from jumok.engines.options import SearchOptions
 from jumok.engines.torch_models import TorchEngine, padded
 from jumok.engines.translator.engine import Bias, longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
-from jumok.errors import InputError
+from jumok.errors import InputError, counted
 from jumok.model.attention import attention_weights
 from jumok.model.translator import Translator
 from jumok.search.beam import beam_search
@@ -113,7 +113,8 @@ class TorchTranslator(TorchEngine):
     def _forced(self, sources: TokenIds, targets: TokenIds) -> Iterator[Iterator[tuple[list[int], Tensor, Tensor]]]:
         """Batches for teacher forcing: (indices, sources [B, S] with `</s>`, targets [B, T] with `<s>` and `</s>`)."""
         if len(sources) != len(targets):
-            raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; they must be pairs.")
+            given = f"{counted(len(sources), 'source')} and {counted(len(targets), 'target')}"
+            raise InputError(f"There must be one target for each source; given are {given}.")
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
         with self.evaluating(max(map(len, [*sources, *targets]), default=0)):
             yield (
