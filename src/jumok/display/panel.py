@@ -20,7 +20,7 @@ from jumok.display.lines import Display, Wording
 from jumok.display.messages import describe_validation
 from jumok.display.status import Event, Status, duration
 
-CELLS_IN_A_ROW = 6
+CELL_WIDTHS = (4, 3, 2, 3, 3)  # of the cells in a row, relative to each other
 CURVE_WIDTH = 30
 NOTEBOOK_WIDTH, NOTEBOOK_SECONDS = 100, 1.0  # columns; between two drawings
 # Events that stay to be read above the panel.
@@ -128,7 +128,8 @@ def draw_panel(status: Status, title: str, width: int, *, ascii_only: bool = Fal
     if not status.total or not status.step:
         body: RenderableType = Text(f"{status.phase} …  {duration(status.elapsed)}")
     else:
-        body = Group(_bar(status), _numbers(status), *_curves(status, ascii_only), *_samples(status))
+        phase = Text(status.phase, style="bold")
+        body = Group(phase, _bar(status), _numbers(status), *_curves(status, ascii_only), *_samples(status))
     return Panel(body, title=escape(title), title_align="left", border_style="cyan", width=width)
 
 
@@ -142,7 +143,6 @@ def _bar(status: Status) -> RenderableType:
 
 def _numbers(status: Status) -> RenderableType:
     cells = {
-        "now": status.phase,
         "step": f"{status.step:,}/{status.total:,}",
         "epoch": str(status.epoch or "–"),
         "loss": _number(status.loss, ".3f"),
@@ -153,10 +153,12 @@ def _numbers(status: Status) -> RenderableType:
         "elapsed": duration(status.elapsed),
         "time left": duration(status.seconds_left),
     }
-    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table = Table.grid(expand=True, padding=(0, 1, 0, 0))
+    for width in CELL_WIDTHS:
+        table.add_column(ratio=width)
     names = list(cells)
-    for start in range(0, len(names), CELLS_IN_A_ROW):
-        row = names[start : start + CELLS_IN_A_ROW]
+    for start in range(0, len(names), len(CELL_WIDTHS)):
+        row = names[start : start + len(CELL_WIDTHS)]
         table.add_row(*(f"[dim]{name}[/]\n[bold]{cells[name]}[/]" for name in row))
     return table
 
