@@ -7,6 +7,7 @@ from jumok.tasks import resolve
 
 if TYPE_CHECKING:
     from jumok.engines.loading import load
+    from jumok.engines.options import DecodingOptions, Sampling
     from jumok.recipes.classifier import train_classifier
     from jumok.recipes.language_model import train_language_model
     from jumok.recipes.language_model import train_language_model as train_lm
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "DecodingOptions",
     "JumokError",
+    "Sampling",
     "__version__",
     "load",
     "train_classifier",
@@ -25,6 +28,8 @@ __all__ = [
 
 # Imported on first use: everything here needs more than the standard library.
 _REFERENCES = {
+    "DecodingOptions": "jumok.engines.options:DecodingOptions",
+    "Sampling": "jumok.engines.options:Sampling",
     "load": "jumok.engines.loading:load",
     "train_classifier": "jumok.recipes.classifier:train_classifier",
     "train_language_model": "jumok.recipes.language_model:train_language_model",
@@ -47,4 +52,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

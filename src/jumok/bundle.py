@@ -28,7 +28,7 @@ import safetensors.numpy
 from jumok import files
 from jumok.errors import BundleError
 from jumok.files import FileRecord, FileSystem, UnreadableError
-from jumok.system import WINDOWS
+from jumok.system import WINDOWS, read_at_start
 from jumok.tasks import ENCODERS, EncoderEntry
 
 CONFIG, WEIGHTS, CARD = "config.json", "weights.safetensors", "card.json"
@@ -82,9 +82,8 @@ class Bundle:
         """The tensors by name, read and checked against the manifest at each call."""
         if self._weights_file is None:
             return {}
-        where, record = self.path / WEIGHTS, self.records[WEIGHTS]
-        self._weights_file.seek(0)
-        data = self._weights_file.read(record.size)
+        where, record, file = self.path / WEIGHTS, self.records[WEIGHTS], self._weights_file
+        data = file.getvalue() if isinstance(file, BytesIO) else read_at_start(file.fileno(), record.size)
         if hashlib.sha256(data).hexdigest() != record.sha256:
             raise BundleError(f"{where}: was changed since it was opened. Load the model again.")
         return {current_weight_name(name): array for name, array in _parse_weights(data, where).items()}

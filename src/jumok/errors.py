@@ -16,6 +16,10 @@ class ConfigError(JumokError):
     """A model size or a setting that cannot be used."""
 
 
+class ArgumentError(ConfigError, TypeError):
+    """An argument of a Python function that does not exist or is not of the type it must be."""
+
+
 class ShapeError(JumokError):
     """A tensor, mask or id that does not fit the model it was given to."""
 
@@ -69,6 +73,7 @@ class MissingExtraError(JumokError):
     """An optional part of Jumok is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra = package, extra
         super().__init__(
             f'{purpose} needs {package}, which is not installed. Install it with: pip install "jumok[{extra}]"'
         )

@@ -1,10 +1,12 @@
 """What differs between Linux, macOS and Windows, in one place. The rest of the program asks here."""
 
 import errno
+import math
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -26,14 +28,72 @@ STOP_SIGNALS = tuple(
 # On Windows nobody else can read a locked byte, so the lock is on one far behind the text in the file.
 _LOCKED_BYTE = 1 << 30
 _IN_USE_SECONDS = 5.0
+_forking_thread: int | None = None
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # glibc's numbers of M_TRIM_THRESHOLD and M_MMAP_MAX
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may use: fewer than the machine has inside a container or under `taskset`."""
+def usable_cores(root: Path = Path("/")) -> int:
+    """Return how many cores this process may use: fewer than the machine has under `taskset`, or in a container with a
+    CPU quota (1.5 cores count as 2). `root` is the directory that holds proc and sys."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return max(1, min([cores, *(math.ceil(quota) for quota in _cpu_quotas(root))]))
+
+
+def _cpu_quotas(root: Path) -> Iterator[float]:
+    """Yield the CPU quotas, in cores, of the control group of this process and of the groups around it (Linux)."""
+    try:
+        groups = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in (root / "proc/self/mountinfo").read_text().splitlines()]
+    except (OSError, UnicodeError):
+        return
+    # A group is named by the controllers it is for: none in version 2. So is a mount, by its kind or its options.
+    named = {name: Path(path) for _, names, path in groups for name in names.split(",")}
+    for _, _, _, mounted, place, *_, kind, _, options in mounts:
+        name = {"cgroup2": "", "cgroup": "cpu"}.get(kind)
+        if name not in named or (name and name not in options.split(",")):
+            continue
+        top, group = root / place.lstrip("/"), named[name]
+        directory = top / group.relative_to(mounted) if group.is_relative_to(mounted) else top
+        for around in (directory, *directory.parents):
+            yield from _quota_of(around)
+            if around == top:
+                break
+
+
+def _quota_of(group: Path) -> Iterator[float]:
+    """Yield the CPU quota of a control group, if it has one: of version 2 (cpu.max) or 1 (two files)."""
+    with suppress(OSError, ValueError, ZeroDivisionError):  # "max": no quota
+        if (group / "cpu.max").exists():
+            quota, period = map(int, (group / "cpu.max").read_text().split())
+        else:
+            quota, period = (int((group / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
+        if quota > 0:
+            yield quota / period
+
+
+def forking_thread() -> int | None:
+    """Return the thread that called `os.fork`, if this process was forked: the only one that was copied."""
+    return _forking_thread
+
+
+def _note_fork() -> None:
+    global _forking_thread
+    _forking_thread = threading.get_ident()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def read_at_start(descriptor: int, size: int) -> bytes:
+    """Read the first `size` bytes of a file without moving its position, which forked processes share."""
+    parts: list[bytes] = []
+    while (left := size - sum(map(len, parts))) and (part := os.pread(descriptor, left, size - left)):
+        parts.append(part)  # Linux reads at most 2 GB at a time
+    return b"".join(parts)
 
 
 def keep_freed_memory() -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, OUT_FILE, TEXTS, print_json
+from jumok.cli.options import ENGINE, JSON, MODEL, OUT_FILE, TEXTS, THREADS, print_json
 
 if TYPE_CHECKING:
     from jumok.engines.classifier.text import TextClassifier
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     help="Add a column with the N words of the largest attribution: + for the class, - against it.",
 )
 @ENGINE
+@THREADS
 @JSON
 def command(
     model: Path,
@@ -34,17 +35,20 @@ def command(
     probabilities: bool,
     explain: int,
     engine: str,
+    threads: int | None,
     as_json: bool,
 ) -> None:
     """Assign a class to each text.
 
     A text is a line. Writes the most probable class of each and its probability. Empty lines are classified too.
     """
+    from jumok.cli.models import other_command_named
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to
     from jumok.engines.loading import load
 
-    classifier = load(model, engine, task="classifier")
+    with other_command_named(model):
+        classifier = load(model, engine, task="classifier", threads=threads)
     with output_to(out) as output:
         if probabilities and not as_json:
             print("class", *classifier.classes, sep="\t", file=output)

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import click
 
-from jumok.cli.options import MODEL, PATH, TEXTS, print_json, say
+from jumok.cli.options import MODEL, PATH, TEXTS, THREADS, print_json, say
 from jumok.errors import ConfigError, counted
 
 
 @click.command(epilog="Example: jumok embed -m run sentences.txt -o vectors.npy")
 @TEXTS
 @MODEL
+@THREADS
 @click.option(
     "-o", "--out", type=PATH, metavar="OUT.npy", help="Write a NumPy array [lines, d_model]. Default: JSON lines."
 )
-def command(model: Path, files: tuple[Path, ...], out: Path | None) -> None:
+def command(model: Path, files: tuple[Path, ...], threads: int | None, out: Path | None) -> None:
     """Compute a sentence vector for each line.
 
     It is the mean of the encoder's outputs, scaled to length 1: the dot product of two vectors is the cosine
@@ -29,7 +30,7 @@ def command(model: Path, files: tuple[Path, ...], out: Path | None) -> None:
     if out is not None and out.suffix != ".npy":
         raise ConfigError(f"{out}: the name must end in .npy. Without -o, JSON lines are written.")
     require_file(out)
-    encode = load_sentence_encoder(model).vectors
+    encode = load_sentence_encoder(model, threads).vectors
     found = [encode([])]  # no rows, but the right width
     for chunk in chunks_as_they_come(lines_of(files)):
         vectors = encode(chunk)

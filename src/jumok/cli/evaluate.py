@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, print_json
+from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, THREADS, print_json
 from jumok.errors import ConfigError
 from jumok.tasks import resolve, task_named
 
@@ -32,6 +32,7 @@ from jumok.tasks import resolve, task_named
 )
 @click.option("--output", type=PATH, metavar="FILE", help="Write the translations to this file.")
 @click.option("--plot", type=PATH, metavar="FILE.png", help="Draw the confusion matrix of a classifier.")
+@THREADS
 @JSON
 def command(
     model: Path,
@@ -39,6 +40,7 @@ def command(
     reference: Path | None,
     output: Path | None,
     plot: Path | None,
+    threads: int | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -57,7 +59,7 @@ def command(
         corpus_scores(["x"], ["x"], options["tokenize"])  # a wrong option fails now, not after an hour
     require_file(output)
     require_picture(plot)
-    loaded = load(model)
+    loaded = load(model) if threads is None else load(model, threads=threads)
     task = task_named(loaded.task)
     evaluate = resolve(task.evaluation)
     given = {name: (name, value) for name, value in options.items() if value is not None}

@@ -26,6 +26,12 @@ ENGINE = click.option(
     metavar="auto|torch|ctranslate2",
     help="Inference engine; auto: CTranslate2 if the model is exported, else PyTorch.",
 )
+THREADS = click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use N CPU threads. Default: one for each core that this process may use.",
+)
 BEAM = click.option(
     "--beam",
     type=int,

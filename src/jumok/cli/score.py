@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, print_json, say
+from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, THREADS, print_json, say
 from jumok.errors import counted
 
 
@@ -14,19 +14,29 @@ from jumok.errors import counted
 @TARGET
 @MODEL
 @LANGUAGES
+@THREADS
 @JSON
-def command(model: Path, source: Path, target: Path | None, languages: tuple[str, str] | None, as_json: bool) -> None:
+def command(
+    model: Path,
+    source: Path,
+    target: Path | None,
+    languages: tuple[str, str] | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
     """Compute the probability of given translations.
 
     Writes a line for each pair: log-probability of the translation, its number of tokens including the end token, and
     its perplexity. The perplexity of the corpus is printed at the end, to standard error.
     """
+    from jumok.cli.models import other_command_named
     from jumok.cli.reading import READ_AHEAD
     from jumok.data.reading.pairs import aligned_texts
     from jumok.engines.loading import load
     from jumok.metrics.translation import pair_scores, total_score
 
-    translator = load(model, task="translator")
+    with other_command_named(model):
+        translator = load(model, task="translator", threads=threads)
     pairs = aligned_texts([source] if target is None else [source, target], languages)
     found = []
     while chunk := list(islice(pairs, READ_AHEAD)):

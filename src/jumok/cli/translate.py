@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumok.cli.options import BEAM, DEFAULT_BEAM, ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, OUT_FILE, TEXTS, print_json, say
+from jumok.cli.options import (
+    BEAM,
+    DEFAULT_BEAM,
+    ENGINE,
+    JSON,
+    MODEL,
+    NO_REPEAT_NGRAM,
+    OUT_FILE,
+    TEXTS,
+    THREADS,
+    print_json,
+    say,
+)
 from jumok.errors import ConfigError, counted
 
 if TYPE_CHECKING:
@@ -27,6 +39,7 @@ _EXCERPT = 60  # characters shown of a doubtful line
 @BEAM
 @click.option("--n-best", default=1, metavar="N", help="Write the N best translations of each line, in columns.")
 @ENGINE
+@THREADS
 @click.option("--fast", is_flag=True, help="Faster. Output may differ slightly and depend on other lines of the batch.")
 @click.option("--scores", is_flag=True, help="Add a column with the score of each translation.")
 @click.option(
@@ -63,6 +76,7 @@ def command(
     files: tuple[Path, ...],
     out: Path | None,
     engine: str,
+    threads: int | None,
     fast: bool,
     scores: bool,
     paragraphs: bool,
@@ -75,6 +89,7 @@ def command(
     Writes exactly one line for each input line; an empty line stays empty. A line that is too long or cut is reported
     on standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
     """
+    from jumok.cli.models import other_command_named
     from jumok.cli.reading import chunks_as_they_come, lines_of
     from jumok.cli.writing import output_to, require_file
     from jumok.engines.loading import load
@@ -82,7 +97,8 @@ def command(
 
     options = _decoding_options(**decoding)
     require_file(out)
-    translator = load(model, engine, task="translator", fast=fast)
+    with other_command_named(model):
+        translator = load(model, engine, task="translator", fast=fast, threads=threads)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
     if warn:

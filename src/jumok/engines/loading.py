@@ -1,26 +1,73 @@
 """A model directory → an object that takes and returns texts."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
 
 from jumok.bundle import CONFIG, Bundle, load_bundle
 from jumok.engines.batching import FloatMatrix
+from jumok.engines.facade import Facade, require_load_options
 from jumok.engines.opening import ENGINES
 from jumok.errors import BundleError, ConfigError, require_choice
 from jumok.tasks import ENCODERS, Task, resolve, task_named
 
+if TYPE_CHECKING:
+    from jumok.engines.classifier.text import TextClassifier
+    from jumok.engines.language_model.text import TextLanguageModel
+    from jumok.engines.translator.text import TextTranslator
 
+
+class WrongTaskError(BundleError):
+    """A model of another task than was asked for. `task` is its own."""
+
+    def __init__(self, path: Path, task: Task, wanted: Task) -> None:
+        super().__init__(f"{path}: is a {task.title}, not a {wanted.title}.")
+        self.task = task
+
+
+@overload
+def load(
+    path: str | Path,
+    engine: str = "auto",
+    *,
+    task: Literal["translator"],
+    threads: int | None = None,
+    fast: bool = False,
+) -> TextTranslator: ...
+@overload
+def load(
+    path: str | Path, engine: str = "auto", *, task: Literal["classifier"], threads: int | None = None
+) -> TextClassifier: ...
+@overload
+def load(
+    path: str | Path, engine: str = "auto", *, task: Literal["language_model"], threads: int | None = None
+) -> TextLanguageModel: ...
+@overload
+def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any: ...
 def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any:
-    """Load a model directory, or the run directory of a training: the facade of its task, such as `TextTranslator`.
-    With `task`, a model of another task is a BundleError that says how to use it. `options` are those of its `open`."""
+    """Load a model directory, or the run directory of a training.
+
+    Returns a `TextTranslator` (with `translate`), a `TextClassifier` (`classify`) or a `TextLanguageModel`
+    (`generate`). With `task="translator"`, "classifier" or "language_model" a type checker knows which, and a model of
+    another task is an error. Options:
+        engine="auto"  "ctranslate2", "torch", or "auto": CTranslate2 if the model was exported
+        threads=None   CPU threads; None: as many as the cores that this process may use
+        fast=False     translators only: faster, but output may differ slightly and depend on other lines of the batch
+    """
     require_choice("engine", engine, ("auto", *ENGINES))
     bundle = load_bundle(Path(path))
     found = task_of(bundle)
     if task is not None and found.name != task_named(task).name:
-        usage = found.usage.format(run=path, text="TEXT").split("| ")[-1]
-        raise BundleError(f"{bundle.path}: is a {found.title}, not a {task_named(task).title}. Use: {usage}")
-    return resolve(found.facade).open(bundle, open_encoder(bundle), engine, **options)
+        raise WrongTaskError(bundle.path, found, task_named(task))
+    facade = resolve(found.facade)
+    require_load_options(facade, options)
+    opened = facade.open(bundle, open_encoder(bundle), engine, **options)
+    if isinstance(opened, Facade):
+        opened.reload = partial(load, bundle.path.absolute(), engine, task=found.name, **options)
+    return opened
 
 
 @runtime_checkable
@@ -31,9 +78,9 @@ class SentenceEncoder(Protocol):
         """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
 
 
-def load_sentence_encoder(path: str | Path) -> SentenceEncoder:
+def load_sentence_encoder(path: str | Path, threads: int | None = None) -> SentenceEncoder:
     """Load a model that turns sentences into vectors: a translator or a classifier."""
-    facade = load(path)
+    facade = load(path) if threads is None else load(path, threads=threads)
     if not isinstance(facade, SentenceEncoder):
         raise BundleError(f"{path}: has no encoder. Sentence vectors need a translator or a classifier.")
     return facade

@@ -1,11 +1,13 @@
 """Which engine runs a model: its CTranslate2 export if there is one, else PyTorch, imported only then."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle, successor
-from jumok.errors import BundleError, MissingExtraError
+from jumok.errors import BundleError, MissingExtraError, require_at_least
 from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
 from jumok.tasks import resolve
 
@@ -33,13 +35,17 @@ def read_certificate(directory: Path) -> dict[str, Any]:
     return parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
 
 
-def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, **options: Any) -> Any:
+def open_engine(
+    bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, *, threads: int | None, **options: Any
+) -> Any:
     """The engine of a bundle, by references "module:name" to both engines of its task. "auto" is CTranslate2 where
     there is an export. `options` are those of the CTranslate2 engine, which is also given how to make the other."""
-    original = partial(_torch_engine, bundle, in_torch)
+    if threads is not None:
+        require_at_least(1, threads=threads)
+    original = partial(_torch_engine, bundle, in_torch, threads)
     directory = None if engine == "torch" else exported_model(bundle)
     if directory is not None:
-        return resolve(in_ctranslate2)(directory, bundle, original, **options)
+        return resolve(in_ctranslate2)(directory, bundle, original, threads=threads, **options)
     if engine == "ctranslate2":
         raise BundleError(
             f"{bundle.path}: is not exported to CTranslate2, or was trained further since. "
@@ -48,7 +54,16 @@ def open_engine(bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str,
     return original()
 
 
-def _torch_engine(bundle: Bundle, reference: str) -> Any:
+@contextmanager
+def needed_for(purpose: str) -> Iterator[None]:
+    """Context in which the error about a missing package names what needs it."""
+    try:
+        yield
+    except MissingExtraError as error:
+        raise MissingExtraError(error.package, error.extra, purpose) from error
+
+
+def _torch_engine(bundle: Bundle, reference: str, threads: int | None) -> Any:
     bundle.require_all_weights()
     try:
         engine = resolve(reference)
@@ -56,4 +71,4 @@ def _torch_engine(bundle: Bundle, reference: str) -> Any:
         if error.name not in ("torch", "jaxtyping"):
             raise
         raise MissingExtraError(error.name, "train", f"Running {bundle.path} with PyTorch") from error
-    return engine.from_bundle(bundle)
+    return engine.from_bundle(bundle, threads)

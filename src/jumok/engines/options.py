@@ -3,16 +3,29 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
-from jumok.errors import ConfigError, did_you_mean
+from jumok.errors import ArgumentError, ConfigError, did_you_mean
 
 LOWEST_TEMPERATURE = 0.001  # except 0
 SHORTEST_SEGMENT = 8  # tokens
 
 
+class _Options:
+    """Base of all options: they can be made by name, with a helpful error for a wrong one."""
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Options by name. An unknown name is an ArgumentError that suggests the nearest known one."""
+        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        for name in values:
+            if name not in known:
+                raise ArgumentError(f'Unknown option "{name}".{did_you_mean(name, known)}')
+        return cls(**values)
+
+
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(_Options):
     """Random outputs instead of search. The sample for a text depends only on the text and the seed."""
 
     temperature: float = 1.0  # below 1 more conservative, above 1 more random, 0 greedy
@@ -33,7 +46,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(_Options):
     """How an engine searches for the best outputs."""
 
     beam: int = 5  # beam width; 1 is greedy search. Not used when sampling
@@ -87,15 +100,6 @@ class DecodingOptions(SearchOptions):
         if self.segment_tokens is not None:
             _require_integers(self, SHORTEST_SEGMENT, "segment_tokens")
 
-    @classmethod
-    def of(cls, **values: Any) -> Self:
-        """Options by name. An unknown name is a ConfigError that suggests the nearest known one."""
-        known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ConfigError(f'Unknown option "{name}".{did_you_mean(name, known)}')
-        return cls(**values)
-
 
 @dataclass(frozen=True)
 class GenerationOptions(Sampling):
@@ -108,6 +112,34 @@ class GenerationOptions(Sampling):
         super().__post_init__()
         _require_integers(self, 1, "max_tokens")
         _require_integers(self, 0, "no_repeat_ngram")
+
+
+class DecodingKeywords(TypedDict, total=False):
+    """The fields of `DecodingOptions` as keyword arguments, for editors and type checkers."""
+
+    beam: int
+    n_best: int
+    length_penalty: float
+    no_repeat_ngram: int
+    max_ratio: float
+    sampling: Sampling | None
+    batch_tokens: int
+    prefix: str
+    bias: Mapping[str, float]
+    segment_tokens: int | None
+    resolve_loops: bool
+    alignment: bool
+
+
+class GenerationKeywords(TypedDict, total=False):
+    """The fields of `GenerationOptions` as keyword arguments, for editors and type checkers."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    seed: int
+    max_tokens: int
+    no_repeat_ngram: int
 
 
 def _require_integers(options: object, least: int, *names: str) -> None:

@@ -1,9 +1,12 @@
-"""What all PyTorch engines share: a model from a bundle, evaluation mode, log-probabilities, sentence vectors.
+"""What all PyTorch engines share: a model from a bundle, threads, evaluation mode, log-probabilities, sentence vectors.
 Shape letters: B rows, S source tokens with `</s>`, T tokens, N positions, D d_model, V vocabulary."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +18,7 @@ from jumok.errors import BundleError, ConfigError
 from jumok.model.cache import DecoderCache
 from jumok.model.classifier import pool
 from jumok.model.config import ModelConfig, config_from_dict
+from jumok.system import forking_thread, usable_cores
 from jumok.tokenizer import BOS, EOS, PAD, UNK
 
 NEVER_WRITTEN = [PAD, UNK, BOS]  # byte tokens spell every character that has no token of its own
@@ -22,6 +26,9 @@ LOGIT_ROWS = 512  # positions whose V logits exist at the same time
 VECTOR_TOKENS = 8192  # padded tokens in a batch, for sentence vectors
 
 Model = TypeVar("Model", bound=nn.Module)
+Engine = TypeVar("Engine", bound="TorchEngine")
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
 
 
 def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
@@ -45,19 +52,56 @@ def padded(rows: TokenIds, device: torch.device | str = "cpu") -> Tensor:
     return torch.from_numpy(padded_array(rows)).to(device)
 
 
-class TorchEngine:
-    """An engine around a model: no copy is made, and its training mode is restored."""
+def computing(
+    method: Callable[Concatenate[Engine, Arguments], Returned],
+) -> Callable[Concatenate[Engine, Arguments], Returned]:
+    """Decorate a method that computes: it uses the engine's number of threads, and does not hang in a forked process.
+    There, the thread that was copied would wait for PyTorch's, which were not (libgomp has a pool for each calling
+    thread), so a new thread calls the method."""
 
+    @wraps(method)
+    def call(engine: Engine, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Returned:
+        def run() -> Returned:
+            with engine.limited_threads():
+                return method(engine, *arguments, **options)
+
+        if threading.get_ident() != forking_thread():
+            return run()
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(run).result()
+
+    return call
+
+
+class TorchEngine:
+    """An engine around a model: no copy is made, and its training mode is restored.
+    With `threads`, computations use this many threads instead of PyTorch's current number."""
+
+    name = "PyTorch"
     kind: type[Any]  # of the model
     model: Any
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, threads: int | None = None) -> None:
+        self.model, self.threads = model, threads
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle) -> Self:
-        """An engine with a model of its own."""
-        return cls(load_model(bundle, cls.kind))
+    def from_bundle(cls, bundle: Bundle, threads: int | None = None) -> Self:
+        """An engine with a model of its own. `threads` is by default PyTorch's number, or that of the usable cores if
+        this is smaller, as in a container with a CPU quota."""
+        return cls(load_model(bundle, cls.kind), threads or min(torch.get_num_threads(), usable_cores()))
+
+    @contextmanager
+    def limited_threads(self) -> Iterator[None]:
+        """Context in which PyTorch uses the engine's number of threads."""
+        before = torch.get_num_threads()
+        if self.threads in (None, before):
+            yield
+            return
+        torch.set_num_threads(self.threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     @property
     def device(self) -> torch.device:

@@ -14,13 +14,15 @@ from jumok.bundle import Bundle, Weights
 from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_batches, to_unit_length
 from jumok.engines.classifier.text import ClassifierEngine
 from jumok.engines.conversion import fill_encoder, layer_options, longest_text
+from jumok.engines.ctranslate2_models import Ctranslate2Model
+from jumok.engines.opening import needed_for
 from jumok.metrics.classification import ClassScores
 from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable
-from jumok.system import usable_cores
 from jumok.tokenizer import EOS
 
 BATCH_TOKENS = 4096  # padded tokens in a batch of one thread
+TOO_LONG = "A text longer than the exported model can read"
 
 Reduce = Callable[[FloatMatrix, Sequence[int]], FloatMatrix]  # the states [S, D] of a row, its tokens → one vector
 
@@ -28,9 +30,16 @@ Reduce = Callable[[FloatMatrix, Sequence[int]], FloatMatrix]  # the states [S, D
 class Ctranslate2Classifier:
     """A `ClassifierEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do."""
 
-    def __init__(self, directory: Path, bundle: Bundle, fallback: Callable[[], ClassifierEngine]) -> None:
-        import ctranslate2
+    name = "CTranslate2"
 
+    def __init__(
+        self,
+        directory: Path,
+        bundle: Bundle,
+        fallback: Callable[[], ClassifierEngine],
+        *,
+        threads: int | None = None,
+    ) -> None:
         self._config = ClassifierConfig.from_dict(bundle.config)
         weights = bundle.weights()
         self._head, self._bias = weights["head.weight"], weights["head.bias"]
@@ -45,9 +54,7 @@ class Ctranslate2Classifier:
         ]
         self._share = weights.get("encoder_share", np.float32(1))
         self.fallback = cache(fallback)
-        # One thread a batch: threads inside an operation of a small model cost more than they gain.
-        self._workers = usable_cores()
-        self._encoder = ctranslate2.Encoder(str(directory), device="cpu", inter_threads=self._workers, intra_threads=1)
+        self._model = Ctranslate2Model("Encoder", directory, threads)
 
     @property
     def classes(self) -> int:
@@ -59,7 +66,7 @@ class Ctranslate2Classifier:
 
     def scores(self, texts: TokenIds) -> ClassScores:
         if any(map(self.too_long, texts)):
-            return self.fallback().scores(texts)
+            return self._original(TOO_LONG).scores(texts)
         if not texts:
             return np.zeros((0, self.classes), np.float32)
         result = self._share * self._encoder_scores(texts)
@@ -69,7 +76,7 @@ class Ctranslate2Classifier:
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         if any(map(self.too_long, texts)):
-            return self.fallback().vectors(texts)
+            return self._original(TOO_LONG).vectors(texts)
         if not texts:
             return np.zeros((0, self._config.d_model), np.float32)
         return to_unit_length(
@@ -77,7 +84,11 @@ class Ctranslate2Classifier:
         )
 
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
-        return self.fallback().attribution(text, chosen)
+        return self._original("Explaining a classification").attribution(text, chosen)
+
+    def _original(self, purpose: str) -> ClassifierEngine:
+        with needed_for(purpose):
+            return self.fallback()
 
     def _encoder_scores(self, texts: TokenIds) -> ClassScores:
         """The same as `Classifier.encoder_scores`."""
@@ -103,7 +114,7 @@ class Ctranslate2Classifier:
             rows += [ids[start : start + window] for start in range(0, len(ids), window)]
 
         def run(batch: list[int]) -> list[FloatMatrix]:
-            states = np.array(self._encoder.forward_batch([rows[i] for i in batch]).last_hidden_state)
+            states = np.array(self._model.get().forward_batch([rows[i] for i in batch]).last_hidden_state)
             return [reduce(state[: len(rows[i])], rows[i]) for i, state in zip(batch, states, strict=True)]
 
         result: FloatMatrix = combine.reduceat(self._in_batches(rows, run), starts)
@@ -116,11 +127,14 @@ class Ctranslate2Classifier:
     def _in_batches(self, rows: TokenIds, run: Callable[[list[int]], Iterable[FloatMatrix]]) -> FloatMatrix:
         """`run` called in threads with the indices of every batch of the rows; its results in their order: [B, …]."""
         lengths = [len(row) for row in rows]
-        batches = sorted_batches(lengths, min(BATCH_TOKENS, max(1, sum(lengths) // self._workers)))
+        batches = sorted_batches(lengths, min(BATCH_TOKENS, max(1, sum(lengths) // self._model.workers)))
         found: dict[int, FloatMatrix] = {}
-        with ThreadPoolExecutor(self._workers) as pool:
+        pool = ThreadPoolExecutor(self._model.workers)
+        try:
             for batch, results in zip(batches, pool.map(run, batches), strict=True):
                 found.update(zip(batch, results, strict=True))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the batches that are left
         return np.stack([found[i] for i in range(len(rows))])
 
 

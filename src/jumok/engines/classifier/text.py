@@ -4,10 +4,11 @@ Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_mod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, overload
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds
+from jumok.engines.facade import Facade, require_text, require_texts
 from jumok.engines.opening import open_engine
 from jumok.errors import BundleError, counted, require_choice
 from jumok.metrics.classification import ClassScores, probabilities
@@ -40,10 +41,11 @@ class ClassifierEngine(Protocol):
         """How much each token adds to the score of a class (None: the most probable), less that of the others."""
 
 
-class TextClassifier:
+class TextClassifier(Facade):
     """A classifier for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "classifier"
+    engine: ClassifierEngine
 
     def __init__(self, engine: ClassifierEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
@@ -54,22 +56,29 @@ class TextClassifier:
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto") -> Self:
+    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, threads: int | None = None) -> Self:
         """The classifier of a bundle."""
         package = "jumok.engines.classifier"
         references = f"{package}.torch:TorchClassifier", f"{package}.ctranslate2:Ctranslate2Classifier"
-        return cls(open_engine(bundle, engine, *references), encoder, bundle.card, bundle.path)
+        return cls(open_engine(bundle, engine, *references, threads=threads), encoder, bundle.card, bundle.path)
 
     def scores(self, texts: Sequence[str]) -> ClassScores:
         """Scores [B, C] before they become probabilities."""
-        return self.engine.scores(self.tokenizer.encode(texts))
+        return self.engine.scores(self.tokenizer.encode(require_texts("texts", texts)))
 
     def vectors(self, texts: Sequence[str]) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text: the mean of the encoder's states, similar for similar meaning."""
-        return self.engine.vectors(self.tokenizer.encode(texts))
+        return self.engine.vectors(self.tokenizer.encode(require_texts("texts", texts)))
 
-    def classify(self, texts: Sequence[str]) -> list[Classification]:
-        """The most probable class of each text, and the probabilities of all."""
+    @overload
+    def classify(self, texts: str) -> Classification: ...  # type: ignore[overload-overlap]
+    @overload
+    def classify(self, texts: Sequence[str]) -> list[Classification]: ...
+    def classify(self, texts: str | Sequence[str]) -> Classification | list[Classification]:
+        """The most probable class of a text, or of each text of a list, and the probabilities of all classes."""
+        if isinstance(texts, str):
+            return self.classify([texts])[0]
+        texts = require_texts("texts", texts, alternative="a text or ")
         results = []
         for row in probabilities(self.scores(texts), self.temperature).tolist():
             named = dict(zip(self.classes, row, strict=True))
@@ -82,6 +91,9 @@ class TextClassifier:
         probable), less the others'. Attributions do not sum to the score; they rank the subwords."""
         if label is not None:
             require_choice("label", label, self.classes)
-        [ids] = self.tokenizer.encode([text])
+        [ids] = self.tokenizer.encode([require_text("text", text)])
         chosen = None if label is None else self.classes.index(label)
         return list(zip(self.tokenizer.pieces(ids), self.engine.attribution(ids, chosen), strict=True))
+
+    def _subject(self) -> str:
+        return f"{len(self.classes)} classes"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
-from jumok.engines.torch_models import TorchEngine, padded
+from jumok.engines.torch_models import TorchEngine, computing, padded
 from jumok.metrics.classification import ClassScores
 from jumok.model.classifier import Classifier
 from jumok.model.ngrams import NgramScores
@@ -27,6 +27,7 @@ class TorchClassifier(TorchEngine):
     def classes(self) -> int:
         return self.model.config.classes
 
+    @computing
     def scores(self, texts: TokenIds, part: Callable[[Tensor], Tensor] | None = None) -> ClassScores:
         """Scores [B, C] of the classes, before the softmax; `part` is the part of the model to evaluate, if not all."""
         score = part or self.model
@@ -37,11 +38,13 @@ class TorchClassifier(TorchEngine):
                 result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
         return result
 
+    @computing
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         longest = max(map(len, texts), default=0)
         with self.evaluating(self.model.attended(longest + 1) - 1):
             return self.mean_states(self.model.encode, texts, max(1, longest))
 
+    @computing
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
         """How much each token adds to the score of a class (None: the most probable), less that of the others.
         Gradient × input for the encoder; the score of an n-gram is shared by its tokens."""

@@ -1,41 +1,50 @@
 """The engine that runs an exported language model in CTranslate2, fast on CPUs and without PyTorch, and its conversion.
 A text longer than the exported positions is left to PyTorch, which is imported only then."""
 
+import os
 import threading
-import time
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle, Weights
 from jumok.engines.batching import TokenIds, in_two_ways
 from jumok.engines.conversion import fill_decoder, layer_options, longest_text
+from jumok.engines.ctranslate2_models import Ctranslate2Model, wait_for
 from jumok.engines.language_model.text import LanguageModelEngine, OnToken, ignore_token
+from jumok.engines.opening import needed_for
 from jumok.engines.options import GenerationOptions
 from jumok.model.config.language_model import LanguageModelConfig
 from jumok.seeds import derive_seed
-from jumok.system import usable_cores
 from jumok.tokenizer import BOS, EOS, Tokenizer
 
 # Padded tokens in a batch when scoring texts. All their logits exist at once: 4,096 take twice as long as 1,024.
 SCORED_TOKENS = 1024
-_PAUSE = 0.002  # seconds between two checks whether a text is complete
 
 # CTranslate2 has one seed a process; a thread reads it when it samples for the first time.
 _seed_in_use = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a thread that was not copied may hold it
+    os.register_at_fork(after_in_child=lambda: globals().update(_seed_in_use=threading.Lock()))
 
 
 class Ctranslate2LanguageModel:
     """A `LanguageModelEngine` around a CTranslate2 model. `fallback` makes the engine for longer texts.
     It samples from the same distribution as PyTorch, but not the same tokens for the same seed."""
 
+    name = "CTranslate2"
+
     def __init__(
-        self, directory: Path, bundle: Bundle, fallback: Callable[[], LanguageModelEngine], *, tokenizer: Tokenizer
+        self,
+        directory: Path,
+        bundle: Bundle,
+        fallback: Callable[[], LanguageModelEngine],
+        *,
+        tokenizer: Tokenizer,
+        threads: int | None = None,
     ) -> None:
         self.longest = longest_text(LanguageModelConfig.from_dict(bundle.config))
-        # Kept in memory: a training may replace the directory by that of a better model at any time.
-        self._files = {path.name: path.read_bytes() for path in directory.iterdir()}
+        self._model = Ctranslate2Model("Generator", directory, threads)
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self.fallback = cache(fallback)
 
@@ -44,24 +53,25 @@ class Ctranslate2LanguageModel:
     ) -> list[int]:
         """The continuation of the prompt. `on_token` is called in another thread, one token at a time."""
         if len(prompt) + options.max_tokens > self.longest:
-            return self.fallback().generate(prompt, options, on_token)
+            return self._original().generate(prompt, options, on_token)
         if options.temperature == 0:
-            return self._write(self._kept, prompt, options, on_token)
+            return self._write(self._model.get(), prompt, options, on_token)
         with _seed_in_use:
             import ctranslate2
 
             ctranslate2.set_random_seed(derive_seed(options.seed, "sampling") >> 31)  # 32 bits
             # A new generator has a new thread, which reads the seed: milliseconds, for reproducible samples.
-            return self._write(self._load(1), prompt, options, on_token)
+            return self._write(self._model.make_another(1), prompt, options, on_token)
 
     def score(self, texts: TokenIds) -> list[list[float]]:
         fits = [len(text) <= self.longest for text in texts]
-        return in_two_ways(fits, self._score, lambda long: self.fallback().score(long), texts)
+        return in_two_ways(fits, self._score, lambda long: self._original().score(long), texts)
 
     def _score(self, texts: TokenIds) -> list[list[float]]:
         rows = [self._texts([BOS, *text, EOS]) for text in texts]
-        found = self._kept.score_batch(rows, max_batch_size=SCORED_TOKENS, batch_type="tokens", max_input_length=0)
-        return [list(result.log_probs) for result in found]
+        options = {"max_batch_size": SCORED_TOKENS, "batch_type": "tokens", "max_input_length": 0}
+        found = self._model.get().score_batch(rows, asynchronous=True, **options)
+        return [list(wait_for(result).log_probs) for result in found]
 
     def _write(self, generator: Any, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken) -> list[int]:
         # CTranslate2 bans repeated n-grams of the prompt only if the prompt counts as a part of the output.
@@ -93,21 +103,14 @@ class Ctranslate2LanguageModel:
             **sampling,
         )
         try:
-            while not future.done():  # waiting inside CTranslate2 would block Ctrl-C
-                time.sleep(_PAUSE)
+            ids: list[int] = wait_for(future).sequences_ids[0]
         finally:
             stopped.set()
-        ids: list[int] = future.result().sequences_ids[0]
         return ids[given:]
 
-    @cached_property
-    def _kept(self) -> Any:
-        return self._load(usable_cores())
-
-    def _load(self, workers: int) -> Any:
-        import ctranslate2
-
-        return ctranslate2.Generator("", device="cpu", inter_threads=workers, intra_threads=1, files=dict(self._files))
+    def _original(self) -> LanguageModelEngine:
+        with needed_for(f"A text of more than {self.longest:,} tokens"):
+            return self.fallback()
 
     def _texts(self, row: Sequence[int]) -> list[str]:
         return [self._tokens[number] for number in row]

@@ -3,12 +3,13 @@ Token ids are the tokenizer's, without `<s>` and `</s>`: each engine adds what i
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, Unpack
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds
+from jumok.engines.facade import Facade, require_text, require_texts
 from jumok.engines.opening import open_engine
-from jumok.engines.options import GenerationOptions
+from jumok.engines.options import GenerationKeywords, GenerationOptions
 from jumok.tokenizer import Tokenizer
 
 OnToken = Callable[[int], None]
@@ -28,31 +29,50 @@ class LanguageModelEngine(Protocol):
         """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
 
 
-class TextLanguageModel:
+class TextLanguageModel(Facade):
     """A language model for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "language_model"
+    method, options = "generate", GenerationOptions
+    engine: LanguageModelEngine
 
     def __init__(self, engine: LanguageModelEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto") -> Self:
+    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, threads: int | None = None) -> Self:
         """The language model of a bundle."""
         package = "jumok.engines.language_model"
         references = f"{package}.torch:TorchLanguageModel", f"{package}.ctranslate2:Ctranslate2LanguageModel"
-        return cls(open_engine(bundle, engine, *references, tokenizer=encoder), encoder, bundle.card, bundle.path)
+        opened = open_engine(bundle, engine, *references, threads=threads, tokenizer=encoder)
+        return cls(opened, encoder, bundle.card, bundle.path)
 
-    def generate(self, prompt: str = "", *, on_text: Callable[[str], None] | None = None, **options: Any) -> str:
-        """The continuation of a prompt; `on_text` gets its parts as they are written. Options: `GenerationOptions`."""
-        [ids] = self.tokenizer.encode([prompt]) if prompt else [[]]
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        on_text: Callable[[str], None] | None = None,
+        **options: Unpack[GenerationKeywords],
+    ) -> str:
+        """The continuation of a prompt; `on_text` gets its parts as they are written.
+
+        Options, with their defaults:
+            temperature=1.0    below 1 more conservative, above 1 more random, 0 greedy
+            top_k=0            sample from this many most probable tokens; 0: all
+            top_p=1.0          sample from the smallest set of tokens with this total probability
+            seed=0             the same seed gives the same text with the same engine
+            max_tokens=200     stop after this many tokens
+            no_repeat_ngram=0  no n-gram of this length twice, the prompt included; 0: no such rule
+        """
+        chosen = GenerationOptions.of(**options)
+        [ids] = self.tokenizer.encode([prompt]) if require_text("prompt", prompt) else [[]]
         stream = _Stream(self.tokenizer, ids, on_text or (lambda _: None))
-        written = self.engine.generate(ids, GenerationOptions(**options), stream)
+        written = self.engine.generate(ids, chosen, stream)
         return stream.finish(written)
 
     def score(self, texts: Sequence[str]) -> list[list[float]]:
         """The log-probabilities of every text's tokens; the last one is that of `</s>`."""
-        return self.engine.score(self.tokenizer.encode(texts))
+        return self.engine.score(self.tokenizer.encode(require_texts("texts", texts)))
 
 
 class _Stream:

@@ -7,7 +7,7 @@ from torch import Tensor
 from jumok.engines.batching import TokenIds, sorted_batches
 from jumok.engines.language_model.text import OnToken, ignore_token
 from jumok.engines.options import GenerationOptions
-from jumok.engines.torch_models import TorchEngine, padded
+from jumok.engines.torch_models import TorchEngine, computing, padded
 from jumok.model.cache import DecoderCache
 from jumok.model.language_model import LanguageModel
 from jumok.search.constraints import Rules
@@ -23,6 +23,7 @@ class TorchLanguageModel(TorchEngine):
     kind = LanguageModel
     model: LanguageModel
 
+    @computing
     def generate(
         self, prompt: Sequence[int], options: GenerationOptions, on_token: OnToken = ignore_token
     ) -> list[int]:
@@ -50,6 +51,7 @@ class TorchLanguageModel(TorchEngine):
             )
         return best.ids[len(prompt) :]
 
+    @computing
     def score(self, texts: TokenIds) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in texts]
         lengths = [len(text) + 1 for text in texts]

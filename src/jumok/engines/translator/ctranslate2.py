@@ -1,25 +1,27 @@
 """The engine that runs an exported translator in CTranslate2, fast on CPUs and without PyTorch, and its conversion.
-What CTranslate2 cannot do (biases, reproducible sampling, all heads' attention, the encoder's states) is left to
-PyTorch, which is imported only then."""
+What CTranslate2 cannot do (biases, reproducible sampling, the encoder's states) is left to PyTorch, which is imported
+only then."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from jumok.bundle import Bundle, Weights
 from jumok.engines.batching import FloatMatrix, TokenIds, in_two_ways, sorted_batches
 from jumok.engines.conversion import SHORTLIST, fill_decoder, fill_encoder, layer_options, longest_text
-from jumok.engines.opening import read_certificate
+from jumok.engines.ctranslate2_models import Ctranslate2Model, wait_for
+from jumok.engines.opening import needed_for, read_certificate
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.engine import Bias, TranslatorEngine, longest_output
 from jumok.errors import BundleError
 from jumok.model.config.translator import TranslatorConfig
 from jumok.search.hypothesis import Hypothesis
-from jumok.system import usable_cores
 from jumok.tokenizer import EOS, Tokenizer
 
 # CTranslate2 ends a beam search when patience * beam outputs have ended, however good the unfinished ones are. With
@@ -30,7 +32,10 @@ PATIENCE = 1.6
 FAST_TOKENS = 512  # in a batch with a shortlist: the fewer sentences share it, the shorter it is
 BATCHES_EACH = 8  # for every worker: with fewer, one worker finishes long before the other
 LEAST_TOKENS = 256  # in a batch: smaller batches hardly take less time
-SCORED_TOKENS = 4096  # padded tokens in a batch, when scoring given targets
+BATCHES_AHEAD = 3  # for every worker, waiting in CTranslate2: those that are left after an interrupt
+SCORED_TOKENS = 4096  # padded tokens in a batch, when scoring or aligning given targets
+
+Batch = TypeVar("Batch")
 
 
 def open_export(directory: Path, *arguments: Any, fast: bool, **options: Any) -> Ctranslate2Translator:
@@ -55,6 +60,8 @@ class Ctranslate2Translator:
     """A `TranslatorEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do.
     `fast` is the patience of beam search with the model's shortlist, which is used except for outputs with a prefix."""
 
+    name = "CTranslate2"
+
     def __init__(
         self,
         directory: Path,
@@ -63,60 +70,112 @@ class Ctranslate2Translator:
         *,
         tokenizer: Tokenizer,
         fast: float | None = None,
+        threads: int | None = None,
     ) -> None:
-        import ctranslate2
-
         self._fast = fast
         self.longest = longest_text(TranslatorConfig.from_dict(bundle.config))
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self._ids = {token: number for number, token in enumerate(self._tokens)}
         self.fallback = cache(fallback)
-        # One thread a batch, several batches at a time. Two threads inside an operation make a single sentence a third
-        # faster on an idle machine, but four times slower beside one busy process, and int8 slower always.
-        self._workers = usable_cores()
-        self._translator = ctranslate2.Translator(
-            str(directory), device="cpu", inter_threads=self._workers, intra_threads=1, max_queued_batches=-1
-        )
+        # Two threads inside an operation would make a single sentence a third faster on an idle machine, but four times
+        # slower beside one busy process, and int8 slower always.
+        self._model = Ctranslate2Model("Translator", directory, threads, max_queued_batches=-1)
 
     def generate(
         self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None
     ) -> list[list[Hypothesis]]:
         if options.sampling is not None or bias:
-            return self.fallback().generate(sources, options, prefixes=prefixes, bias=bias)
+            purpose = "`bias=`" if bias else "Sampling (`temperature=`, `top_k=`, `top_p=`)"
+            return self._original(purpose).generate(sources, options, prefixes=prefixes, bias=bias)
         prefixes = [()] * len(sources) if prefixes is None else prefixes
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        waiting = []
         groups = defaultdict(list)  # by length limit: CTranslate2 takes one a batch
         for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
             groups[longest_output(len(source), len(prefix), options, self.longest)].append(index)
-        for limit, indices in sorted(groups.items(), reverse=True):  # the longest first: no worker ends much later
-            lengths = [len(sources[index]) + 1 for index in indices]
-            for batch in self._batches(lengths, options):
-                chosen = [indices[i] for i in batch]
-                waiting.append((chosen, self._start(chosen, sources, prefixes, limit, options)))
-        for chosen, pending in waiting:
-            for index, future in zip(chosen, pending, strict=True):
-                results[index] = self._hypotheses(future.result())
+        batches = [
+            (limit, [indices[i] for i in batch])
+            for limit, indices in sorted(groups.items(), reverse=True)  # the longest first: no worker ends much later
+            for batch in self._batches([len(sources[index]) + 1 for index in indices], options)
+        ]
+
+        def start(batch: tuple[int, list[int]]) -> list[Any]:
+            return self._start(batch[1], sources, prefixes, batch[0], options)
+
+        for (_, indices), found in self._in_turn(batches, start):
+            for index, result in zip(indices, found, strict=True):
+                results[index] = self._hypotheses(result)
         return results
 
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
-        fits = [max(len(source), len(target)) <= self.longest for source, target in zip(sources, targets, strict=True)]
-        return in_two_ways(fits, self._score, lambda *pairs: self.fallback().score(*pairs), sources, targets)
+        return in_two_ways(
+            self._fits(sources, targets), self._score, lambda *pairs: self._long().score(*pairs), sources, targets
+        )
+
+    def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
+        """For each pair a matrix [T, S] of attention weights; rows sum to 1.
+        They are those of `TorchTranslator.align`: `make_spec` names the layer, and CTranslate2 averages its heads."""
+        return in_two_ways(
+            self._fits(sources, targets), self._align, lambda *pairs: self._long().align(*pairs), sources, targets
+        )
+
+    def _fits(self, sources: TokenIds, targets: TokenIds) -> list[bool]:
+        return [max(len(source), len(target)) <= self.longest for source, target in zip(sources, targets, strict=True)]
 
     def _score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
         options = {"max_batch_size": SCORED_TOKENS, "batch_type": "tokens", "max_input_length": 0}
-        found = self._translator.score_batch(self._texts(sources), self._texts(targets), **options)
-        return [list(result.log_probs) for result in found]
+        pairs = self._texts(sources), self._texts(targets)
+        found = self._model.get().score_batch(*pairs, asynchronous=True, **options)
+        return [list(wait_for(result).log_probs) for result in found]
 
-    def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
-        return self.fallback().align(sources, targets)
+    def _align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
+        results: dict[int, FloatMatrix] = {}
+        lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
+
+        def start(batch: list[int]) -> list[Any]:
+            """Force the targets, and one token more: the attention of its step is that of `</s>`."""
+            futures: list[Any] = self._model.get().translate_batch(
+                self._texts([sources[index] for index in batch]),
+                target_prefix=self._texts([targets[index] for index in batch]),
+                asynchronous=True,
+                beam_size=1,
+                max_decoding_length=max(len(targets[index]) for index in batch) + 1,
+                max_input_length=0,
+                return_attention=True,
+                return_end_token=True,
+            )
+            return futures
+
+        for batch, found in self._in_turn(sorted_batches(lengths, SCORED_TOKENS), start):
+            for index, result in zip(batch, found, strict=True):
+                weights = np.array(result.attention[0][: len(targets[index]) + 1], np.float32)
+                of_end = np.maximum(0, 1 - weights.sum(1, keepdims=True))  # CTranslate2 leaves out the source's </s>
+                results[index] = np.concatenate((weights, of_end), 1)
+        return [results[index] for index in range(len(sources))]
+
+    def _in_turn(self, batches: list[Batch], start: Callable[[Batch], list[Any]]) -> Iterator[tuple[Batch, list[Any]]]:
+        """Every batch with its results, in their order; `start` is called for a few batches ahead."""
+        waiting: deque[tuple[Batch, list[Any]]] = deque()
+        for batch in batches:
+            waiting.append((batch, start(batch)))
+            if len(waiting) > BATCHES_AHEAD * self._model.workers:
+                first, futures = waiting.popleft()
+                yield first, list(map(wait_for, futures))
+        for last, futures in waiting:
+            yield last, list(map(wait_for, futures))
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        return self.fallback().vectors(texts)
+        return self._original("The sentence vectors of a translator").vectors(texts)
+
+    def _long(self) -> TranslatorEngine:
+        return self._original(f"A text of more than {self.longest:,} tokens")
+
+    def _original(self, purpose: str) -> TranslatorEngine:
+        with needed_for(purpose):
+            return self.fallback()
 
     def _batches(self, lengths: list[int], options: SearchOptions) -> list[list[int]]:
         """Batches as large as the options allow, but enough of them to keep all workers busy."""
-        share = -(-sum(lengths) // (self._workers * BATCHES_EACH))
+        share = -(-sum(lengths) // (self._model.workers * BATCHES_EACH))
         budget = max(share, LEAST_TOKENS) * options.rows
         most = options.batch_tokens if self._fast is None else min(options.batch_tokens, FAST_TOKENS * options.rows)
         return sorted_batches(lengths, min(most, budget), options.rows)
@@ -126,7 +185,7 @@ class Ctranslate2Translator:
     ) -> list[Any]:
         # CTranslate2 looks a prefix up in the previous batch's shortlist: another prefix comes out, or it crashes.
         fast = None if any(prefixes[index] for index in indices) else self._fast
-        futures: list[Any] = self._translator.translate_batch(
+        futures: list[Any] = self._model.get().translate_batch(
             self._texts([sources[index] for index in indices]),
             target_prefix=self._texts([prefixes[index] for index in indices]),
             asynchronous=True,

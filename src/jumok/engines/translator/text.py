@@ -5,18 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Self, overload
+from pathlib import Path
+from typing import Any, ClassVar, Self, Unpack, overload
 
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix
+from jumok.engines.facade import Facade, require_texts
 from jumok.engines.opening import open_engine
-from jumok.engines.options import DecodingOptions
+from jumok.engines.options import DecodingKeywords, DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
 from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.engine import TranslatorEngine
 from jumok.engines.translator.segments import Split, split_text
 from jumok.engines.translator.sentences import sentence_ends
-from jumok.errors import ConfigError, InputError, counted
+from jumok.errors import ArgumentError, ConfigError, InputError, counted
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve_loops
 from jumok.tokenizer import (
@@ -95,38 +97,77 @@ class _Source:
     capitals: bool  # it was written in capital letters, and its output is to be
 
 
-class TextTranslator:
+class TextTranslator(Facade):
     """A translator for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "translator"
+    method, options = "translate", DecodingOptions
+    engine: TranslatorEngine
 
-    def __init__(self, engine: TranslatorEngine, tokenizer: Tokenizer, card: Mapping[str, Any] | None = None) -> None:
-        self.engine, self.tokenizer, self.card = engine, tokenizer, dict(card or {})
+    def __init__(
+        self,
+        engine: TranslatorEngine,
+        tokenizer: Tokenizer,
+        card: Mapping[str, Any] | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, dict(card or {}), path
         self._confidence = Confidence.from_card(self.card)
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, fast: bool = False) -> Self:
+    def open(
+        cls,
+        bundle: Bundle,
+        encoder: Tokenizer,
+        engine: str = "auto",
+        *,
+        threads: int | None = None,
+        fast: bool = False,
+    ) -> Self:
         """The translator of a bundle. `fast` restricts the output layer to a shortlist and may end beam search earlier
         (CTranslate2 only): output may differ slightly and depend on other lines of the batch."""
         if fast and engine == "torch":
             raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
         engine, package = "ctranslate2" if fast else engine, "jumok.engines.translator"
         references = f"{package}.torch:TorchTranslator", f"{package}.ctranslate2:open_export"
-        return cls(open_engine(bundle, engine, *references, tokenizer=encoder, fast=fast), encoder, bundle.card)
+        opened = open_engine(bundle, engine, *references, threads=threads, tokenizer=encoder, fast=fast)
+        return cls(opened, encoder, bundle.card, bundle.path)
 
     @overload
-    def translate(self, text: str, **options: Any) -> str: ...
+    def translate(self, text: str, **options: Unpack[DecodingKeywords]) -> str: ...  # type: ignore[overload-overlap]
     @overload
-    def translate(self, text: Sequence[str], **options: Any) -> list[str]: ...
-    def translate(self, text: str | Sequence[str], **options: Any) -> str | list[str]:
-        """The translation of a text, or of each text of a list. Options are the fields of `DecodingOptions`."""
-        texts = [text] if isinstance(text, str) else text
-        translations = [result.text for result in self.translate_batch(texts, DecodingOptions.of(**options))]
-        return translations[0] if isinstance(text, str) else translations
+    def translate(self, text: Sequence[str], **options: Unpack[DecodingKeywords]) -> list[str]: ...
+    def translate(self, text: str | Sequence[str], **options: Unpack[DecodingKeywords]) -> str | list[str]:
+        """The translation of a text, or of each text of a list.
+
+        Options (fields of `jumok.DecodingOptions`), with their defaults:
+            beam=5               beam width; 1 is greedy search, the fastest
+            length_penalty=1.0   outputs are ranked by log-probability / length ** length_penalty
+            no_repeat_ngram=0    no n-gram of this length twice in an output; 0: no such rule
+            max_ratio=2.0        the longest output has max_ratio * source tokens + 32 tokens
+            sampling=None        jumok.Sampling(temperature=…, top_k=…, top_p=…, seed=…): sample instead of searching
+            batch_tokens=4096    padded source tokens * beam in a batch; changes no output
+            prefix=""            every output begins with it
+            bias={}              word → added to its log-probability at every step
+            segment_tokens=None  longer lines are split at sentence ends; None: as long as in training
+            resolve_loops=True   search again for outputs that repeat themselves or do not end
+        `n_best` and `alignment` are options of `translate_batch`, whose results have scores and details too.
+        """
+        for name, usual in (("n_best", 1), ("alignment", False)):
+            if options.get(name, usual) != usual:
+                raise ArgumentError(
+                    f"translate returns texts alone; `{name}={options[name]}` asks for more. "  # type: ignore[literal-required]
+                    f"Use translate_batch(texts, DecodingOptions({name}={options[name]}))."  # type: ignore[literal-required]
+                )
+        chosen = DecodingOptions.of(**options)
+        if isinstance(text, str):
+            return self.translate_batch([text], chosen)[0].text
+        texts = require_texts("text", text, alternative="a text or ")
+        return [result.text for result in self.translate_batch(texts, chosen)]
 
     def translate_batch(self, texts: Sequence[str], options: DecodingOptions = DEFAULTS) -> list[Result]:
         """A result for every text, in their order. Lines of a text are translated one by one and stay lines."""
-        splits, encoded = self._split([normalize(text) for text in texts], options)
+        splits, encoded = self._split([normalize(text) for text in require_texts("texts", texts)], options)
         segments = [segment.text for split in splits for segment in split.segments]
         sources = [self._in_known_case(text, encoded[text], options) for text in segments]
         translated = self._translate_segments(sources, self._prefixes(splits, options), options)
@@ -142,6 +183,7 @@ class TextTranslator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
         """The log-probabilities of every target's tokens, given its source; the last one is that of `</s>`."""
+        sources, targets = require_texts("sources", sources), require_texts("targets", targets)
         if len(sources) != len(targets):
             given = f"{counted(len(sources), 'source')} and {counted(len(targets), 'target')}"
             raise InputError(f"There must be one target for each source; given are {given}.")
@@ -149,7 +191,7 @@ class TextTranslator:
 
     def vectors(self, texts: Sequence[str]) -> FloatMatrix:
         """A vector [B, D] of length 1 for every text: the mean of the encoder's states, similar for similar meaning."""
-        return self.engine.vectors(self.tokenizer.encode(texts))
+        return self.engine.vectors(self.tokenizer.encode(require_texts("texts", texts)))
 
     def _split(self, texts: Sequence[str], options: DecodingOptions) -> tuple[list[Split], dict[str, list[int]]]:
         """Every text in segments, and the ids of every segment."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jumok.engines.batching import FloatMatrix, TokenIds, sorted_batches
 from jumok.engines.options import SearchOptions
-from jumok.engines.torch_models import TorchEngine, padded
+from jumok.engines.torch_models import TorchEngine, computing, padded
 from jumok.engines.translator.engine import Bias, longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.errors import InputError, counted
@@ -36,6 +36,7 @@ class TorchTranslator(TorchEngine):
         config = self.model.config
         return config.max_length - 1 if config.positions == "learned" else None
 
+    @computing
     def generate(
         self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None
     ) -> list[list[Hypothesis]]:
@@ -59,6 +60,7 @@ class TorchTranslator(TorchEngine):
                     results[index] = hypotheses
         return results
 
+    @computing
     def score(self, sources: TokenIds, targets: TokenIds) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
         with self._forced(sources, targets) as batches:
@@ -68,6 +70,7 @@ class TorchTranslator(TorchEngine):
                     results[index] = row[: len(targets[index]) + 1]
         return results
 
+    @computing
     def align(self, sources: TokenIds, targets: TokenIds) -> list[FloatMatrix]:
         """For each pair a matrix [T, S] of attention weights; rows sum to 1.
         They are the mean over the heads of the cross-attention of the last layer but one, which aligns best."""
@@ -80,6 +83,7 @@ class TorchTranslator(TorchEngine):
                     results[index] = matrix[: len(targets[index]) + 1, : len(sources[index]) + 1].copy()
         return [results[index] for index in range(len(sources))]
 
+    @computing
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         """Sentence vectors [B, D] of length 1; a long text is encoded in parts, as it is translated."""
         with self.evaluating(min(max(map(len, texts), default=0), SEGMENT_TOKENS)):
