@@ -161,6 +161,55 @@ def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> N
     assert system.usable_cores() == 1
 
 
+V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+HYBRID = (
+    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n32 31 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("groups", "mounts", "files", "cores"),
+    [
+        ("0::/\n", V2, {"cpu.max": "150000 100000\n"}, 2),
+        ("0::/\n", V2, {"cpu.max": "max 100000\n"}, 8),
+        ("0::/\n", V2, {"cpu.max": "1000 100000\n"}, 1),
+        # The quota of a group around this one counts too, here a pod's.
+        (
+            "0::/pod/app\n",
+            V2,
+            {"pod/app/cpu.max": "max 100000\n", "pod/cpu.max": "300000 100000\n"},
+            3,
+        ),
+        # Without a namespace of its own, a container sees the name of its group outside, mounted as the root.
+        (
+            "4:cpu,cpuacct:/docker/abc\n0::/\n",
+            "33 31 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
+            {"cpu,cpuacct/cpu.cfs_quota_us": "400000\n", "cpu,cpuacct/cpu.cfs_period_us": "100000\n"},
+            4,
+        ),
+        (
+            "4:cpu,cpuacct:/\n0::/\n",
+            HYBRID + "33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
+            {"cpu,cpuacct/cpu.cfs_quota_us": "-1\n", "cpu,cpuacct/cpu.cfs_period_us": "100000\n"},
+            8,
+        ),
+        ("0::/elsewhere\n", V2.replace(" / ", " /here "), {"cpu.max": "200000 100000\n"}, 2),
+        ("0::/\n", V2, {"cpu.max": "nonsense"}, 8),
+        ("", "", {}, 8),
+    ],
+)
+def test_no_more_cores_are_used_than_a_containers_quota_allows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, groups: str, mounts: str, files: dict[str, str], cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    contents = {"proc/self/cgroup": groups, "proc/self/mountinfo": mounts}
+    contents |= {f"sys/fs/cgroup/{name}": content for name, content in files.items()}
+    for name, content in contents.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    assert system.usable_cores(tmp_path) == cores
+
+
 @pytest.mark.parametrize("error", [TypeError, OSError, AttributeError])
 def test_memory_is_left_alone_where_the_c_library_is_another(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception]

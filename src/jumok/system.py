@@ -45,8 +45,8 @@ def usable_cores(root: Path = Path("/")) -> int:
 def _cpu_quotas(root: Path) -> Iterator[float]:
     """Yield the CPU quotas, in cores, of the control group of this process and of the groups around it (Linux)."""
     try:
-        groups = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
-        mounts = [line.split() for line in (root / "proc/self/mountinfo").read_text().splitlines()]
+        groups = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text("utf-8").splitlines()]
+        mounts = [line.split() for line in (root / "proc/self/mountinfo").read_text("utf-8").splitlines()]
     except (OSError, UnicodeError):
         return
     # A group is named by the controllers it is for: none in version 2. So is a mount, by its kind or its options.
@@ -67,9 +67,9 @@ def _quota_of(group: Path) -> Iterator[float]:
     """Yield the CPU quota of a control group, if it has one: of version 2 (cpu.max) or 1 (two files)."""
     with suppress(OSError, ValueError, ZeroDivisionError):  # "max": no quota
         if (group / "cpu.max").exists():
-            quota, period = map(int, (group / "cpu.max").read_text().split())
+            quota, period = map(int, (group / "cpu.max").read_text("utf-8").split())
         else:
-            quota, period = (int((group / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
+            quota, period = (int((group / f"cpu.cfs_{name}_us").read_text("utf-8")) for name in ("quota", "period"))
         if quota > 0:
             yield quota / period
 

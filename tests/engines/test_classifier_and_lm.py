@@ -79,6 +79,7 @@ def test_classes_do_not_depend_on_the_neighbours(classifier: TextClassifier) -> 
 
 
 def test_probabilities_sum_to_one_and_the_label_is_the_largest(classifier: TextClassifier) -> None:
+    assert classifier.classify(TEXTS[0]) == classifier.classify(TEXTS[:1])[0]
     for found in classifier.classify(TEXTS):
         assert sum(found.probabilities.values()) == pytest.approx(1)
         assert found.probability == max(found.probabilities.values()) == found.probabilities[found.label]
@@ -134,9 +135,9 @@ def test_each_task_loads_as_what_it_is(
     np.testing.assert_array_equal(again.scores(TEXTS), classifier.scores(TEXTS))
     assert again.temperature == 2.0
     assert isinstance(load(tmp_path / "g" / "model", task="language_model"), TextLanguageModel)
-    with pytest.raises(BundleError, match=r"is a classifier, not a translator\. Use: jumok classify"):
+    with pytest.raises(BundleError, match=r"is a classifier, not a translator\.$"):
         load(tmp_path / "c" / "model", task="translator")
-    with pytest.raises(BundleError, match=r"is a language model, not a classifier\. Use: jumok generate"):
+    with pytest.raises(BundleError, match=r"is a language model, not a classifier\.$"):
         load(tmp_path / "g" / "model", task="classifier")
 
 

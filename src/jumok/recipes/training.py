@@ -46,7 +46,7 @@ from jumok.system import keep_freed_memory
 from jumok.tasks import resolve, task_named
 from jumok.training.auto import require_one_length
 from jumok.training.distributed import RESTART_COUNT, ProcessGroup, join_process_group
-from jumok.training.environment import versions
+from jumok.training.environment import limit_threads, versions
 from jumok.training.events import Event, EventCallback, ignore_event
 from jumok.training.length import Length
 from jumok.training.progress import TrainingOptions, Validation
@@ -100,6 +100,7 @@ def train(
     asked = asked_settings(task, request)
     request.setdefault("began", time.perf_counter())
     keep_freed_memory()
+    limit_threads()
     with (
         join_process_group(shard=request.get("shard", False)) as group,
         open_run(Path(out), recipe, group) as run,

@@ -7,6 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jumok.system import usable_cores
+
+
+def limit_threads() -> None:
+    """Let PyTorch use no more threads than this process has cores; it does not know a container's CPU quota."""
+    torch.set_num_threads(min(torch.get_num_threads(), usable_cores()))
+
 
 def versions() -> dict[str, str]:
     """Versions of the packages that compute something."""

@@ -140,8 +140,32 @@ def test_what_ctranslate2_cannot_do_is_done_by_pytorch(
     assert exported.generate(sources, options) == original.generate(sources, options)
     biased = exported.generate(sources, SearchOptions(beam=1), bias={300: 5.0})
     assert biased == original.generate(sources, SearchOptions(beam=1), bias={300: 5.0})
-    for ours, theirs in zip(original.align(sources, sources), exported.align(sources, sources), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(exported.vectors(sources), original.vectors(sources))
+
+
+def test_alignments_are_those_of_pytorch(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    def no_fallback() -> TorchTranslator:
+        raise AssertionError("CTranslate2 aligns by itself")
+
+    sources = [*sources_of(tokenizer), [300] * 40, [5]]
+    targets = [*sources_of(tokenizer)[1:], [], [301] * 9, [7, 300, 8, 301]]  # of other lengths, and unlikely
+    for layers in (1, 3):
+        path = save_model(tmp_path / str(layers), tokenizer, decoder_layers=layers)
+        directory = export(load_bundle(path), "float32", lambda _: {})
+        exported = Ctranslate2Translator(directory, load_bundle(path), no_fallback, tokenizer=tokenizer)
+        ours = TorchTranslator.from_bundle(load_bundle(path)).align(sources, targets)
+        for one, other in zip(ours, exported.align(sources, targets), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+        assert exported.align([], []) == []
+
+
+def test_an_alignment_beyond_the_exported_positions_is_pytorchs(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path = save_model(tmp_path, tokenizer, norm="pre", positions="learned", max_length=40)
+    directory = export(load_bundle(path), "float32", lambda _: {})
+    original = TorchTranslator.from_bundle(load_bundle(path))
+    exported = Ctranslate2Translator(directory, load_bundle(path), lambda: original, tokenizer=tokenizer)
+    for one, other in zip(*(each.align([[5] * 39], [[7] * 39]) for each in (original, exported)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_int8_is_certified_by_bleu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

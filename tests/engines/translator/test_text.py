@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jumok.bundle import save_bundle
+from jumok.cli.models import other_command_named
 from jumok.engines.loading import load
 from jumok.engines.options import DecodingOptions, Sampling
 from jumok.engines.translator.text import SEGMENT_TOKENS, Result, TextTranslator
@@ -310,10 +311,17 @@ def test_load_a_bundle_or_a_run(bundle: dict[str, Any], engine: str) -> None:
 
 
 @pytest.mark.parametrize(("task", "command"), [("classifier", "jumok classify"), ("language_model", "jumok generate")])
-def test_a_bundle_of_another_task_names_its_command(bundle: dict[str, Any], task: str, command: str) -> None:
+def test_a_bundle_of_another_task_names_its_command_on_the_command_line(
+    bundle: dict[str, Any], task: str, command: str
+) -> None:
     save_bundle(**bundle | {"config": bundle["config"] | {"task": task}})
     name = task.replace("_", " ")
-    with pytest.raises(BundleError, match=rf"is a {name}, not a translator\. Use: {command} -m .*model"):
+    with pytest.raises(BundleError, match=rf"is a {name}, not a translator\.$"):
+        load(bundle["path"], task="translator")
+    with (
+        pytest.raises(BundleError, match=rf"is a {name}, not a translator\. Use: {command} -m .*model"),
+        other_command_named(bundle["path"]),
+    ):
         load(bundle["path"], task="translator")
 
 

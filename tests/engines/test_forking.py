@@ -1,0 +1,116 @@
+"""Loaded models in other processes: forked, spawned, pickled."""
+
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from jumok.bundle import load_bundle, save_bundle
+from jumok.engines.classifier.torch import TorchClassifier
+from jumok.engines.conversion import export
+from jumok.engines.language_model.torch import TorchLanguageModel
+from jumok.engines.loading import load
+from jumok.engines.torch_models import TorchEngine, computing
+from jumok.engines.translator.text import TextTranslator
+from jumok.engines.translator.torch import TorchTranslator
+from jumok.errors import ArgumentError
+from jumok.model.config import config_from_dict
+from jumok.tasks import resolve, task_named
+from jumok.tokenizer import Tokenizer
+
+FROZEN = Path(__file__).parents[1] / "frozen" / "format-1"
+SIZES = {"d_model": 32, "heads": 4, "d_ff": 48, "dropout": 0.0}
+LAYERS: dict[str, dict[str, Any]] = {
+    "translator": {"encoder_layers": 1, "decoder_layers": 1},
+    "classifier": {"encoder_layers": 1, "classes": 2},
+    "language_model": {"decoder_layers": 1},
+}
+CARD = {"classes": {"a": 1, "b": 1}, "languages": ["en", "ko"], "parameters": 123_456, "metrics": {"bleu": 31.25}}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a model of each task, random and exported."""
+    directory = tmp_path_factory.mktemp("models")
+    encoder = ("tokenizer", (FROZEN / "model" / "tokenizer.model").read_bytes())
+    vocabulary = Tokenizer.from_bytes(encoder[1]).size
+    for task, layers in LAYERS.items():
+        torch.manual_seed(3)
+        model = resolve(task_named(task).model)(
+            config_from_dict({"task": task, "vocabulary": vocabulary} | SIZES | layers)
+        )
+        weights = {name: (2 * weight).numpy() for name, weight in model.state_dict().items()}
+        path = directory / task / "model"
+        card = {
+            "classes": {"a": 1, "b": 1},
+            "languages": ["en", "ko"],
+            "parameters": 123_456,
+            "metrics": {"bleu": 31.25},
+        }
+        save_bundle(path, config=model.config.to_dict(), weights=weights, encoder=encoder, card=card)
+        export(load_bundle(path), "float32", lambda _: {})
+    return directory
+
+
+def test_models_work_in_forked_and_spawned_processes(models: Path) -> None:
+    script = Path(__file__).with_name("forked.py")
+    source = Path(__file__).parents[2] / "src"
+    ended = subprocess.run(
+        [sys.executable, str(script), str(models)],
+        env={**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    lines = ended.stdout.splitlines()
+    assert ended.returncode == 0, ended.stderr
+    assert len(lines) == 11
+    assert [line for line in lines if not line.endswith("ok")] == []
+
+
+def test_all_methods_that_compute_in_pytorch_can_be_called_after_a_fork() -> None:
+    for engine in (TorchTranslator, TorchClassifier, TorchLanguageModel):
+        own = {name: member for name, member in vars(engine).items() if inspect.isfunction(member) and name[0] != "_"}
+        assert own
+        assert all(hasattr(member, "__wrapped__") for member in own.values()), own
+
+
+def test_threads_are_used_during_a_call_only() -> None:
+    class Counting(TorchEngine):
+        @computing
+        def threads_used(self) -> int:
+            return torch.get_num_threads()
+
+    before = torch.get_num_threads()
+    assert Counting(None, threads=before + 2).threads_used() == before + 2
+    assert Counting(None).threads_used() == torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("task", LAYERS)
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_a_pickled_model_is_its_path_and_options(models: Path, task: str, engine: str) -> None:
+    model = load(models / task / "model", engine, threads=1)
+    pickled = pickle.dumps(model)
+    assert len(pickled) < 1000
+    again = pickle.loads(pickled)
+    assert type(again.engine) is type(model.engine)
+    assert repr(again) == repr(model)
+
+
+def test_a_model_without_a_path_cannot_be_pickled(translator: TextTranslator) -> None:
+    with pytest.raises(ArgumentError, match=r"cannot be pickled: it was not made by `jumok\.load`"):
+        pickle.dumps(translator)
+
+
+def test_a_model_shows_what_it_is(models: Path) -> None:
+    shown = repr(load(models / "translator" / "model", "torch"))
+    assert shown == f"<TextTranslator en→ko, 0.1 million parameters, BLEU 31.2, PyTorch, {models}/translator/model>"
+    assert "2 classes" in repr(load(models / "classifier" / "model"))
+    assert "CTranslate2" in repr(load(models / "language_model" / "model"))
