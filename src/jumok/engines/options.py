@@ -127,6 +127,7 @@ class DecodingKeywords(TypedDict, total=False):
     prefix: str
     bias: Mapping[str, float]
     segment_tokens: int | None
+    split_sentences: bool | None
     resolve_loops: bool
     alignment: bool
 

@@ -150,6 +150,7 @@ class TextTranslator(Facade):
             prefix=""            every output begins with it
             bias={}              word → added to its log-probability at every step
             segment_tokens=None  longer lines are split at sentence ends; None: as long as in training
+            split_sentences=None translate each sentence of a line on its own; None: as the training data suggests
             resolve_loops=True   search again for outputs that repeat themselves or do not end
         `n_best` and `alignment` are options of `translate_batch`, whose results have scores and details too.
         """
