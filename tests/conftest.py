@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 # Read by torch when it is first imported, here and in processes that tests start. With one thread sums are always taken
 # in the same order, and parallel test workers do not fight over the cores.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Where a test asks for two threads, they do not wait for each other by spinning on cores that others need.
+os.environ["OMP_WAIT_POLICY"] = "passive"
 
 # `stable` draws the same examples every time: a red build is the change's fault. New examples are looked for by
 # `pytest --hypothesis-profile=explore`. Neither may fail because the machine is busy.

@@ -16,10 +16,11 @@ from jumok.training.records import read_log
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
-import ctranslate2, sacrebleu, torch._dynamo  # only to have them: the first step of an optimizer imports the last
+import ctranslate2, sacrebleu, torch, torch._dynamo  # only to have them: an optimizer imports the last
 from jumok.cli.app import run
 from jumok.training.records import read_log
-path, kills, seed, arguments = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+path, kills, seed, last, arguments = Path(sys.argv[1]), *map(int, sys.argv[2:5]), sys.argv[5:]
+assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"])
 randomness = random.Random(seed)
 
 def started():
@@ -33,7 +34,7 @@ def steps_done():
 
 for _ in range(kills):
     saved = max((int(name.name[5:]) for name in path.glob("checkpoints/step-*")), default=0)
-    child, until = started(), saved + randomness.randint(1, 6)
+    child, until = started(), last or saved + randomness.randint(1, 6)
     while steps_done() < until or not path.exists():
         time.sleep(0.002)
         assert os.waitpid(child, os.WNOHANG) == (0, 0), "it ended by itself"
@@ -42,17 +43,26 @@ for _ in range(kills):
     os.kill(child, signal.SIGKILL)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     print(epoch)
-assert os.waitpid(started(), 0)[1] == 0
+if not last:
+    assert os.waitpid(started(), 0)[1] == 0
 """
 
 
 def train(
-    directory: Path, out: str, settings: Sequence[str], *, steps: int, kills: int = 0, seed: int = 0
+    directory: Path,
+    out: str,
+    settings: Sequence[str],
+    *,
+    steps: int,
+    kills: int = 0,
+    seed: int = 0,
+    threads: int = 2,
+    last: int = 0,
 ) -> list[int]:
-    """Trains to the end; the epochs it was killed in."""
-    command = [sys.executable, "-c", KILLER, directory / out, str(kills), str(seed), "train", "translator"]
-    command += [*train_arguments(directory, out, steps), *settings]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    """Trains to the end, or to step `last`, where it is killed; the epochs it was killed in."""
+    command = [sys.executable, "-c", KILLER, directory / out, str(1 if last else kills), str(seed), str(last)]
+    command += ["train", "translator", *train_arguments(directory, out, steps), *settings]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return [int(line) for line in done.stdout.split()]

@@ -29,6 +29,15 @@ def noted(toy: Toy) -> list[dict[str, Any]]:
     return [event for event in toy.events if len(event) > 1]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def two_threads() -> Iterator[None]:
+    """Users train on all cores: everything here must hold with two threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A training that nobody interrupted."""
@@ -81,6 +90,19 @@ def test_a_training_goes_on_from_each_of_twelve_points_with_the_same_bits(
         assert {step: same(published[step], theirs) for step, theirs in whole.published.items()} == dict.fromkeys(
             whole.published, True
         ), what
+
+
+def test_the_two_threads_of_these_tests_matter(tmp_path: Path, whole: Toy) -> None:
+    """With one thread the last bits are others, so that the same bits in the other tests are not those of one."""
+    torch.set_num_threads(1)
+    try:
+        one = Toy(tmp_path / "run")
+        assert one.go() is not None
+    finally:
+        torch.set_num_threads(2)
+    assert not same(weights(one), weights(whole))
+    for name, weight in weights(one).items():
+        torch.testing.assert_close(weight, weights(whole)[name], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("stops", [[4, 11, 12, 13, 24], list(range(1, 30))])

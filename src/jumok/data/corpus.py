@@ -74,6 +74,8 @@ def prepare_corpus(
     `directory` is still there. `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
     require_files([*paths, *(valid or ())], f"Give {kind.files}.")
+    if directory.is_dir():
+        files.clean_leftovers(REAL_FILES, directory)
     with SourceFiles(directory) as sources:
         train_files = sources.read(paths, "input")
         valid_files = None if valid is None else sources.read(valid, "valid")
@@ -126,7 +128,6 @@ class _Preparation:
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
         files.make_directory_durably(REAL_FILES, self.directory)
-        files.clean_leftovers(REAL_FILES, self.directory)
         with files.replacing_durably(REAL_FILES, self.directory / _REJECTED) as file, Spool(self.directory) as spool:
             self.rejections.log = lambda reason, where: file.writelines([f"{where}\t{reason}\n".encode()])
             corpus = self._make(spool, fingerprint, encoder)
