@@ -19,8 +19,9 @@ import pytest
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, Rejections
-from jumok.data.kinds import PAIRS, PASSAGES, TEXTS_WITH_LABELS, pairs_in
-from jumok.data.reading import lines
+from jumok.data.kinds import PAIRS, PASSAGES, TEXTS_WITH_LABELS, reading_with
+from jumok.data.reading import lines, tables
+from jumok.data.reading.options import ReadingOptions
 from jumok.data.reading.pairs import UnequalLengthError
 from jumok.data.split import HELD_OUT_SHARE
 from jumok.errors import ChangedDataError, InputError, WriteError
@@ -257,7 +258,9 @@ def test_units_of_other_languages_than_those_chosen_are_no_loss(tmp_path: Path) 
 
     units = [unit(("de", "fr", "ko")[n % 3], n) for n in range(90)]
     (tmp_path / "a.tmx").write_text(f"<tmx><body>\n{''.join(units)}</body></tmx>", encoding="utf-8")
-    facts = prepare_corpus(pairs_in(("en", "ko")), tmp_path / "store", [tmp_path / "a.tmx"]).facts
+    facts = prepare_corpus(
+        reading_with(PAIRS, ReadingOptions(languages=("en", "ko"))), tmp_path / "store", [tmp_path / "a.tmx"]
+    ).facts
     assert facts["rejected"]["reasons"]["not in both languages"]["count"] == 60
     assert facts["examples"] + facts["valid_examples"] == 30
     with pytest.raises(InputError, match="60 of 90 pairs cannot be used"):  # nobody said that German is meant
@@ -280,13 +283,13 @@ def test_of_plain_text_lines_are_counted_not_passages(tmp_path: Path) -> None:
 
 def test_the_files_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths, opened = write_corpus(tmp_path, 300), Counter[str]()
-    chunks = lines.byte_chunks
+    byte_lines = tables.byte_lines
 
-    def counted(path: str | Path) -> Iterator[bytes]:
+    def counted(path: str | Path, encoding: str) -> Iterator[bytes | lines.Damage]:
         opened[str(path)] += 1
-        return chunks(path)
+        return byte_lines(path, encoding)
 
-    monkeypatch.setattr(lines, "byte_chunks", counted)
+    monkeypatch.setattr(tables, "byte_lines", counted)
     prepare_corpus(PAIRS, tmp_path / "store", paths)
     assert opened == dict.fromkeys(map(str, paths), 1)
     prepare_corpus(PAIRS, tmp_path / "store", paths)
@@ -421,7 +424,7 @@ def test_the_directory_of_a_class_may_be_a_link_and_is_still_watched(tmp_path: P
 
 
 def test_of_a_file_s_name_only_what_decides_the_format_matters(tmp_path: Path) -> None:
-    rows = "".join(f"{'ab'[n % 2]},1\ttext number {n}, to be short\n" for n in range(20))
+    rows = "sep=,\n" + "".join(f"{'ab'[n % 2]},1\ttext number {n}, to be short\n" for n in range(20))
     names = ["a.tsv", "b.txt", "c", "d.csv", "e.CSV"]
     prints = []
     for name in names:

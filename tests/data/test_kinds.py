@@ -6,7 +6,9 @@ import pytest
 
 from jumok.data.checking.check import check_pairs
 from jumok.data.examples import Rejections
-from jumok.data.kinds import PAIRS, pairs_in
+from jumok.data.kinds import PAIRS, reading_with
+from jumok.data.reading.options import DEFAULT, ReadingOptions
+from jumok.errors import InputError
 
 
 @pytest.fixture
@@ -17,22 +19,23 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_without_languages_nothing_changes() -> None:
-    assert pairs_in(None) is PAIRS
+def test_without_options_nothing_changes() -> None:
+    assert reading_with(PAIRS, DEFAULT) is PAIRS
 
 
 def test_the_languages_asked_for_are_read(table: Path) -> None:
-    kind = pairs_in(("ko", "en"))
+    kind = reading_with(PAIRS, ReadingOptions(languages=("ko", "en")))
     assert (kind.name, kind.columns, kind.longest) == (PAIRS.name, PAIRS.columns, PAIRS.longest)
     rejections = Rejections()
     examples = list(kind.read([table], rejections))
     assert [example.inputs for example in examples] == [("하나", "one"), ("셋", "three")]
     assert rejections.examples == {"empty side": [f"{table}:3"]}
-    assert next(PAIRS.read([table], Rejections())).inputs == ("eins", "one")
+    with pytest.raises(InputError, match="has 3 columns, and it is not certain which of them are source and target"):
+        next(PAIRS.read([table], Rejections()))
 
 
 def test_the_check_reads_the_same_languages(table: Path) -> None:
-    report = check_pairs([table], [table], languages=("de", "ko"))
+    report = check_pairs([table], [table], options=ReadingOptions(languages=("de", "ko")))
     assert (report.pairs, report.usable) == (3, 3)
     assert report.target.script == "Hangul"
     kinds = [finding.kind for finding in report.findings]
@@ -42,5 +45,6 @@ def test_the_check_reads_the_same_languages(table: Path) -> None:
 def test_of_two_text_files_the_languages_are_known_without_being_looked_for(tmp_path: Path) -> None:
     for name in ("a.en", "a.ko"):
         (tmp_path / name).write_text("one\n", encoding="utf-8")
-    [example] = pairs_in(("en", "ko")).read([tmp_path / "a.en", tmp_path / "a.ko"], Rejections())
+    kind = reading_with(PAIRS, ReadingOptions(languages=("en", "ko")))
+    [example] = kind.read([tmp_path / "a.en", tmp_path / "a.ko"], Rejections())
     assert example.inputs == ("one", "one")

@@ -26,6 +26,6 @@ def test_probes_are_read_as_the_training_data_of_a_task(task: str, tmp_path: Pat
     name, text, expected = PROBES[task]
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert read_probe(tmp_path / "m", [tmp_path / name]) == expected
-    (tmp_path / name).write_bytes(b"\xff\xfe\xff\tx\n" * 3)
+    (tmp_path / name).write_bytes(b"\xff\xff\tx\n" * 3)
     with pytest.raises(InputError):
         read_probe(tmp_path / "m", [tmp_path / name])

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -46,7 +46,7 @@ SOURCE = click.argument(
     "source",
     type=PATH,
     metavar="SRC",
-    help="Source texts, one per line; or both sides in one TSV, CSV, JSONL or TMX file.",
+    help="Source texts, one per line; or both sides in one TSV, CSV, XLSX, JSONL or TMX file.",
 )
 TARGET = click.argument(
     "target",
@@ -61,6 +61,31 @@ LANGUAGES = click.option(
     metavar="SRC TGT",
     help="The two languages to use from a file that names its languages, such as: en ko",
 )
+_SEPARATOR = click.option("--separator", metavar="CHAR", help="What separates the columns of a CSV file, such as: ;")
+_SHEET = click.option("--sheet", metavar="NAME|NUMBER", help="The sheet of an .xlsx workbook.")
+_ENCODING = click.option(
+    "--encoding", metavar="NAME", help="The encoding of text files, such as: cp1252, cp949, utf-16"
+)
+
+
+def reading_flags(columns: str, **attributes: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that say how files are read: --columns, --separator, --sheet and --encoding.
+    `columns` are the names of the columns in the help; `attributes` are those of click's option."""
+    count = len(columns.split())
+    which = "The columns of a table to use, by names" if count > 1 else "The column of a table to use, by its name"
+    chosen = click.option(
+        "--columns",
+        **{"nargs": count, **attributes},
+        metavar=columns,
+        help=f"{which} or number{'s' if count > 1 else ''} (from 1).",
+    )
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return chosen(_SEPARATOR(_SHEET(_ENCODING(function))))
+
+    return decorate
+
+
 NO_REPEAT_NGRAM = click.option(
     "--no-repeat-ngram", default=0, metavar="N", help="Never produce the same N tokens in a row twice; 0: off."
 )

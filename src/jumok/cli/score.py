@@ -2,10 +2,11 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, THREADS, print_json, say
+from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, THREADS, print_json, reading_flags, say
 from jumok.errors import counted
 
 
@@ -14,16 +15,10 @@ from jumok.errors import counted
 @TARGET
 @MODEL
 @LANGUAGES
+@reading_flags("SRC TGT")
 @THREADS
 @JSON
-def command(
-    model: Path,
-    source: Path,
-    target: Path | None,
-    languages: tuple[str, str] | None,
-    threads: int | None,
-    as_json: bool,
-) -> None:
+def command(model: Path, source: Path, target: Path | None, threads: int | None, as_json: bool, **reading: Any) -> None:
     """Compute the probability of given translations.
 
     Writes a line for each pair: log-probability of the translation, its number of tokens including the end token, and
@@ -31,13 +26,16 @@ def command(
     """
     from jumok.cli.models import other_command_named
     from jumok.cli.reading import READ_AHEAD
+    from jumok.data.examples import Rejections
+    from jumok.data.reading.options import reading_options
     from jumok.data.reading.pairs import aligned_texts
     from jumok.engines.loading import load
     from jumok.metrics.translation import pair_scores, total_score
 
     with other_command_named(model):
         translator = load(model, task="translator", threads=threads)
-    pairs = aligned_texts([source] if target is None else [source, target], languages)
+    read = Rejections()
+    pairs = aligned_texts([source] if target is None else [source, target], reading_options(**reading), read)
     found = []
     while chunk := list(islice(pairs, READ_AHEAD)):
         sources, targets = [pair[0] for pair in chunk], [pair[1] for pair in chunk]
@@ -48,6 +46,9 @@ def command(
                 print_json({"log_prob": of_pair.log_prob, "tokens": of_pair.tokens, "token_log_probs": row})
             else:
                 print(f"{of_pair.log_prob:.4f}\t{of_pair.tokens}\t{of_pair.perplexity:.4f}")
+    for layout in read.layouts:
+        if layout.describe():
+            say(layout.describe())
     total = total_score(found)
     sizes = f"{counted(len(found), 'pair')}, {counted(total.tokens, 'token')}"
     say(f"{sizes}, perplexity {total.perplexity:.4f}")

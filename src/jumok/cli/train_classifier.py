@@ -1,10 +1,11 @@
 """jumok train classifier."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jumok.cli.options import PATH, print_json
+from jumok.cli.options import PATH, print_json, reading_flags
 from jumok.cli.processes import is_follower
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
@@ -18,13 +19,14 @@ from jumok.display.status import describe_metrics
     nargs=-1,
     required=True,
     metavar="DATA...",
-    help="TSV, CSV or JSONL files with labels, or a directory that has one subdirectory for each class.",
+    help="TSV, CSV, XLSX or JSONL files with labels, or a directory that has one subdirectory for each class.",
 )
+@reading_flags("TEXT LABEL")
 @train_options
 @click.option(
     "--baseline", is_flag=True, help="Also train TF-IDF with logistic regression, for comparison (needs scikit-learn)."
 )
-def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool) -> None:
+def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool, **reading: Any) -> None:
     """Train a classifier on texts with labels.
 
     Run the same command again to continue a training that was stopped. RUN/model is the best model so far: jumok
@@ -34,7 +36,7 @@ def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool) -> No
         from jumok.recipes.baseline import require_scikit_learn
 
         require_scikit_learn()
-    run_training("classifier", data, options)
+    run_training("classifier", data, options, **reading)
     if baseline and not options.print_config and not is_follower():
         from jumok.recipes.baseline import baseline_scores
 

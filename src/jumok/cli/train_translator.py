@@ -1,10 +1,11 @@
 """jumok train translator."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jumok.cli.options import LANGUAGES, SOURCE, TARGET
+from jumok.cli.options import LANGUAGES, SOURCE, TARGET, reading_flags
 from jumok.cli.pair_files import PairFilesCommand
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
@@ -14,12 +15,13 @@ from jumok.cli.training import run_training
 @SOURCE
 @TARGET
 @LANGUAGES
+@reading_flags("SRC TGT")
 @train_options
-def command(options: TrainOptions, source: Path, target: Path | None, languages: tuple[str, str] | None) -> None:
+def command(options: TrainOptions, source: Path, target: Path | None, **reading: Any) -> None:
     """Train a translator on pairs of sentences.
 
     Run the same command again to continue a training that was stopped. Ctrl-C finishes the current step and saves; a
     second Ctrl-C exits at once. RUN/model is the best model so far and can be used at any time: jumok translate -m RUN
     """
     files = [source] if target is None else [source, target]
-    run_training("translator", files, options, languages=languages)
+    run_training("translator", files, options, **reading)

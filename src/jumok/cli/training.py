@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from jumok.recipes.training import TrainingResult
 
 # A training stopped after one of these events has nothing to save yet.
-_PREPARING = ("reading", "vocabulary", "encoding", "corpus", "finding", "measuring", "plan", "settings", "resumed")
+_PREPARING = (
+    "reading",
+    "vocabulary",
+    "encoding",
+    "file",
+    "corpus",
+    "finding",
+    "measuring",
+    "plan",
+    "settings",
+    "resumed",
+)
 
 
 def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra: Any) -> None:

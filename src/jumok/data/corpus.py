@@ -166,6 +166,8 @@ class _Preparation:
             "classes": self.classes,
             "rejected": self.rejections.to_json(),
             "findings": findings,
+            "layouts": [layout.to_json() for layout in self.rejections.layouts if layout.describe()],
+            "reading": dict(kind.reading),
         }
         return Corpus(encoder, train, valid, facts)
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
@@ -36,15 +36,65 @@ class InputEncoder(Protocol):
         """The ids of each input, without `<s>` and `</s>`."""
 
 
+def printable(text: str) -> str:
+    """The text with control characters escaped, so that it is safe to print."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, or a key of JSON objects, that is read."""
+
+    number: int | None  # counted from 1; None for a key
+    name: str = ""
+    language: str | None = None  # that it is named after
+
+    def __str__(self) -> str:
+        place = "" if self.number is None else f"column {self.number}"
+        return " ".join(filter(None, (place, f'"{printable(self.name)}"' if self.name else "")))
+
+
+@dataclass(slots=True)
+class FileLayout:
+    """How a file was read, as far as it was found out: what its columns are, and how it is written."""
+
+    file: str
+    columns: dict[str, Column] = field(default_factory=dict)  # by what they hold: "source", "label" …
+    unused: list[Column] = field(default_factory=list)
+    has_header: bool | None = None  # None: not a table
+    separator: str = ""  # of columns, in CSV
+    sheet: str = ""
+    encoding: str = ""  # if it is not UTF-8
+    suspicious_lines: list[int] = field(default_factory=list)  # of CSV: a quote seems to be closed in a later row only
+
+    def describe(self) -> str:
+        """In one line; empty if there is nothing to say, as of text in UTF-8."""
+        facts = [", ".join(f"{role} = {column}" for role, column in self.columns.items())]
+        if self.unused:
+            facts.append(f"not used: {', '.join(map(str, self.unused))}")
+        if self.has_header is False:
+            facts.append("no header")
+        for name, value in (("sheet", self.sheet), ("separator", self.separator)):
+            facts += [f'{name} "{value}"'] if value else []
+        facts += [f"encoding {self.encoding}"] if self.encoding else []
+        said = "; ".join(filter(None, facts))
+        return f"{self.file}: {said}" if said else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, with the description."""
+        return {**asdict(self), "what": self.describe()}
+
+
 @dataclass(slots=True)
 class Rejections:
-    """How many examples cannot be used, by reason, and where the first of each are; `log` is called for every one."""
+    """How many examples cannot be used, by reason, and where the first of each are; `log` is called for every one.
+    And how the files were read."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     not_meant: int = 0  # of these, blank lines and records in other languages than those chosen: nothing is lost
     lines_used: int = 0  # counted by a reader whose examples are made of several lines
-    unused_columns: list[str] = field(default_factory=list)  # of a table: number and name of each
+    layouts: list[FileLayout] = field(default_factory=list, compare=False)  # one for each file that was read
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
 
     def add(self, reason: str, where: str) -> None:
@@ -117,3 +167,4 @@ class ExampleKind:
     longest: int | None = None  # most ids of an input; examples with a longer one are left out
     labelled: bool = False
     variant: tuple[str, ...] = ()  # further choices that decide what is read, such as two languages of several
+    reading: Mapping[str, Any] = field(default_factory=dict)  # the same by name, for run.json and messages

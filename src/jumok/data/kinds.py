@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any, cast
 
 from jumok.data.checking.check import PairCheck
 from jumok.data.examples import Example, ExampleKind
 from jumok.data.reading.labelled import read_labelled
-from jumok.data.reading.languages import Languages
+from jumok.data.reading.options import DEFAULT, ReadingOptions
 from jumok.data.reading.pairs import read_pairs
 from jumok.data.reading.passages import read_passages
 from jumok.tokenizer import TextStatistics, Tokenizer, choose_size
@@ -40,7 +41,7 @@ def learn_tokenizer(
 PAIRS = ExampleKind(
     name="pairs",
     columns=("source", "target"),
-    files="two aligned text files, or one TSV, CSV, JSONL or TMX file",
+    files="two aligned text files, or one TSV, CSV, XLSX, JSONL or TMX file",
     read=read_pairs,
     check=PairCheck,
     learn_encoder=learn_tokenizer,
@@ -49,7 +50,7 @@ PAIRS = ExampleKind(
 TEXTS_WITH_LABELS = ExampleKind(
     name="texts",
     columns=("text",),
-    files="TSV, CSV or JSONL files with a label and a text in each line, or a directory with one directory a class",
+    files="TSV, CSV, XLSX or JSONL files with a label and a text a row, or a directory with one directory a class",
     read=read_labelled,
     learn_encoder=partial(learn_tokenizer, largest=LARGEST_VOCABULARY),
     labelled=True,
@@ -59,9 +60,12 @@ PASSAGES = ExampleKind(
 )
 
 
-def pairs_in(languages: Languages | None) -> ExampleKind:
-    """Sentence pairs in two languages, of files that name theirs; None: of files with two languages, in their order."""
-    if languages is None:
-        return PAIRS
-    read, check = partial(read_pairs, languages=languages), partial(PairCheck, languages=languages)
-    return replace(PAIRS, read=read, check=check, variant=languages)
+def reading_with(kind: ExampleKind, options: ReadingOptions) -> ExampleKind:
+    """The same kind of examples, read from files as the options say."""
+    if options == DEFAULT:
+        return kind
+    read: Any = kind.read
+    check: Any = kind.check and partial(cast(Any, kind.check), options=options)
+    return replace(
+        kind, read=partial(read, options=options), check=check, variant=options.variant, reading=options.to_json()
+    )

@@ -24,7 +24,7 @@ CELL_WIDTHS = (4, 3, 2, 3, 3)  # of the cells in a row, relative to each other
 CURVE_WIDTH = 30
 NOTEBOOK_WIDTH, NOTEBOOK_SECONDS = 100, 1.0  # columns; between two drawings
 # Events that stay to be read above the panel.
-_KEPT = ("corpus", "plan", "resumed", "already_done")
+_KEPT = ("file", "corpus", "plan", "resumed", "already_done")
 
 
 class LivePanel(Display):

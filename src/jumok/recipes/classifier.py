@@ -14,8 +14,9 @@ from jumok.data.batch import LabelledBatch
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
 from jumok.data.examples import Example, ExampleKind
-from jumok.data.kinds import TEXTS_WITH_LABELS
+from jumok.data.kinds import TEXTS_WITH_LABELS, reading_with
 from jumok.data.reading.labelled import read_labelled
+from jumok.data.reading.options import Columns, reading_options
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
@@ -40,19 +41,45 @@ SAMPLES = 3  # predictions shown after each validation
 
 
 def train_classifier(
-    *data: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[TrainRequest]
+    *data: PathLike,
+    out: PathLike,
+    valid: Sequence[PathLike] | None = None,
+    columns: Columns | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+    **request: Unpack[TrainRequest],
 ) -> TrainingResult:
-    """Train a classifier on TSV, CSV or JSONL files, or directories with one directory a class, in `out`.
-    Called again with the same arguments it resumes. Further arguments: those of `TrainRequest`."""
-    return train("classifier", *data, out=out, valid=valid, **request)
+    """Train a classifier on TSV, CSV, XLSX or JSONL files, or directories with one directory a class, in `out`.
+
+    Called again with the same arguments it resumes. How files are read is found out, and told by the event "file";
+    these arguments choose instead: `columns`, text and label of a table, by name or number (from 1); `separator` of a
+    CSV file; `sheet` of a workbook, by name or number; `encoding` of text. Further arguments: those of `TrainRequest`.
+    """
+    reading = {"columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
+    return train("classifier", *data, out=out, valid=valid, **reading, **request)
 
 
 class ClassifierRecipe(Recipe):
     """Cross-entropy on labelled texts; the best model is the one with the best macro-F1."""
 
-    task, kind, epochs_type = "classifier", TEXTS_WITH_LABELS, LabelledEpochs
+    task, epochs_type = "classifier", LabelledEpochs
     validation_cost, export_cost = 0.5, 3.0
     _ngrams: dict[str, Tensor] | None = None  # the fitted n-gram scores, the same for every model of this training
+
+    def __init__(
+        self,
+        data: Sequence[PathLike],
+        valid: Sequence[PathLike] | None = None,
+        *,
+        columns: Columns | None = None,
+        separator: str | None = None,
+        sheet: str | int | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        super().__init__(data, valid)
+        options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+        self.kind = reading_with(TEXTS_WITH_LABELS, options)
 
     @classmethod
     def kind_for(cls, card: Mapping[str, Any]) -> ExampleKind:

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from jumok.data.batch import TextBatch
 from jumok.data.epochs import TextEpochs
-from jumok.data.kinds import PASSAGES
+from jumok.data.kinds import PASSAGES, reading_with
+from jumok.data.reading.options import Columns, reading_options
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
 from jumok.model.language_model import LanguageModel
@@ -25,17 +26,44 @@ SAMPLE_PROMPT = 0.3  # of the passage that is continued
 
 
 def train_language_model(
-    *texts: PathLike, out: PathLike, valid: Sequence[PathLike] | None = None, **request: Unpack[TrainRequest]
+    *texts: PathLike,
+    out: PathLike,
+    valid: Sequence[PathLike] | None = None,
+    columns: Columns | str | int | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+    **request: Unpack[TrainRequest],
 ) -> TrainingResult:
-    """Train a language model on text files in the run directory `out`, or resume it. `request`: see `TrainRequest`."""
-    return train("language_model", *texts, out=out, valid=valid, **request)
+    """Train a language model on text files, or on a column of tables, in the run directory `out`, or resume it.
+
+    How files are read is found out, and told by the event "file"; these arguments choose instead: `columns`, that of
+    the texts in a table, by name or number (from 1); `separator` of a CSV file; `sheet` of a workbook, by name or
+    number; `encoding` of text. Further arguments: those of `TrainRequest`.
+    """
+    reading = {"columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
+    return train("language_model", *texts, out=out, valid=valid, **reading, **request)
 
 
 class LanguageModelRecipe(Recipe):
     """Predicts the next token of passages; the best model is the one with the fewest bits per byte."""
 
-    task, kind, epochs_type = "language_model", PASSAGES, TextEpochs
+    task, epochs_type = "language_model", TextEpochs
     validation_cost, export_cost = 0.5, 4.0
+
+    def __init__(
+        self,
+        data: Sequence[PathLike],
+        valid: Sequence[PathLike] | None = None,
+        *,
+        columns: Columns | str | int | None = None,
+        separator: str | None = None,
+        sheet: str | int | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        super().__init__(data, valid)
+        options = reading_options(columns=columns, count=1, separator=separator, sheet=sheet, encoding=encoding)
+        self.kind = reading_with(PASSAGES, options)
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """No label smoothing: it would spread probability over tokens that hardly ever come."""

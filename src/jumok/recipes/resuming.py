@@ -1,5 +1,6 @@
 """Resuming a training: whether it is the same one, whether it is finished, and what may change."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -60,7 +61,8 @@ def described_data(facts: Mapping[str, Any], before: Mapping[str, Any] | None) -
     # A store that an older version prepared does not name its files.
     described = {"files": facts.get("files", []), "valid_files": facts.get("valid_files", [])}
     since = datetime.now().isoformat(sep=" ", timespec="minutes")
-    return {**described, "kind": facts["kind"], "examples": facts["examples"], "since": since}
+    reading = {"reading": facts.get("reading", {})}
+    return {**described, **reading, "kind": facts["kind"], "examples": facts["examples"], "since": since}
 
 
 def changed_data_explained(run: Path, before: Mapping[str, Any], error: ChangedDataError) -> ChangedDataError:
@@ -74,7 +76,8 @@ def changed_data_explained(run: Path, before: Mapping[str, Any], error: ChangedD
     validated = f", validated on {', '.join(valid)}" if valid else ""
     return ChangedDataError(
         error.files,
-        f"{run}: was trained on other data: {', '.join(names)}{described}{validated}.\n"
+        f"{run}: was trained on other data: {', '.join(names)}{described}{validated}"
+        f"{_reading_explained(data.get('reading', {}))}.\n"
         f"{_changes([*data['files'], *data['valid_files']], error.files)}\n"
         "Give the old files to resume, choose another directory with `out=`, start again with `fresh=True`, or train "
         "the model further on the new data with `continue_with_changes=True`.",
@@ -93,6 +96,15 @@ def _changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any
     if changed:
         return f"Changed since: {', '.join(changed)}."
     return "The files are the same, but are read in another way: as other columns or languages, for example."
+
+
+def _reading_explained(reading: Mapping[str, Any]) -> str:
+    """How the files were read, as the arguments that say so."""
+    arguments = (
+        f"`{name}={tuple(value) if isinstance(value, list) else json.dumps(value, ensure_ascii=False)}`"
+        for name, value in reading.items()
+    )
+    return f", read with {', '.join(arguments)}" if reading else ""
 
 
 def sizes_of_the_model(asked: Settings, before: Mapping[str, Any]) -> Settings:

@@ -195,6 +195,8 @@ class _Job:
         facts = self.prepare()
         for finding in facts.get("findings", ()) if self.before is None else ():
             self.on_event(cast(Any, {"event": "finding", **finding}))
+        for layout in facts.get("layouts", ()):
+            self.on_event(cast(Any, {"event": "file", **layout}))
         self.on_event(cast(Any, {"event": "corpus", **facts}))
         plan, length = self.resolve()
         if self.fresh:  # only now: a corpus or a setting that cannot be used must not cost the model that is there

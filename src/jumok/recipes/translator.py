@@ -1,6 +1,6 @@
 """Sentence pairs in, a translator out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
-from jumok.data.kinds import pairs_in
+from jumok.data.kinds import PAIRS, reading_with
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
+from jumok.data.reading.options import Columns, reading_options
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
-from jumok.errors import ConfigError
 from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
 from jumok.recipes.recipe import PathLike, Recipe
@@ -42,16 +42,23 @@ def train_translator(
     out: PathLike,
     valid: Sequence[PathLike] | None = None,
     languages: tuple[str, str] | None = None,
+    columns: Columns | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
     **request: Unpack[TrainRequest],
 ) -> TrainingResult:
     """Train a translator on two aligned files, or one file with both sides, in the run directory `out`.
 
-    Called again with the same arguments it resumes. `valid` names two files, or one with both sides. `languages`
-    chooses source and target in files that name their languages, such as ("en", "ko").
+    Called again with the same arguments it resumes. `valid` names two files, or one with both sides.
+    How files are read is found out, and told by the event "file"; these arguments choose instead: `languages`, source
+    and target in files that name their languages, such as ("en", "ko"); `columns`, source and target of a table, by
+    name or number (from 1); `separator` of a CSV file; `sheet` of a workbook, by name or number; `encoding` of text.
     Further arguments: `minutes`, `steps` or `epochs`, `preset`, `settings` and the others of `TrainRequest`.
     """
     paths = [source] if target is None else [source, target]
-    return train("translator", *paths, out=out, valid=valid, languages=languages, **request)
+    reading = {"languages": languages, "columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
+    return train("translator", *paths, out=out, valid=valid, **reading, **request)
 
 
 class TranslatorRecipe(Recipe):
@@ -64,12 +71,18 @@ class TranslatorRecipe(Recipe):
         self,
         data: Sequence[PathLike],
         valid: Sequence[PathLike] | None = None,
+        *,
         languages: tuple[str, str] | None = None,
+        columns: Columns | None = None,
+        separator: str | None = None,
+        sheet: str | int | None = None,
+        encoding: str | None = None,
     ) -> None:
         super().__init__(data, valid)
-        if languages is not None and (isinstance(languages, str) or len(languages) != 2):
-            raise ConfigError(f'languages is {languages!r}; give two, as in `languages=("en", "ko")`.')
-        self.kind, self.languages = pairs_in(languages), languages or _languages_of(self.inputs)
+        options = reading_options(
+            languages=languages, columns=columns, separator=separator, sheet=sheet, encoding=encoding
+        )
+        self.kind, self.languages = reading_with(PAIRS, options), languages or _languages_of(self.inputs)
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """Variants in another case, if the sources are written in both cases."""
@@ -84,14 +97,18 @@ class TranslatorRecipe(Recipe):
         of lines with several sentences."""
         usual = np.quantile(self.corpus.train.lengths("source"), USUAL_SHARE, method="higher")
         return {
-            "languages": self.languages and list(self.languages),
+            "languages": self._known_languages and list(self._known_languages),
             "usual_tokens": int(usual),
             "multi_sentence_share": self._multi_sentence_share,
         }
 
+    @property
+    def _known_languages(self) -> tuple[str, str] | None:
+        return self.languages or _languages_of_columns(self.corpus.facts.get("layouts", ()))
+
     @cached_property
     def _multi_sentence_share(self) -> float:
-        language = self.languages[0] if self.languages else None
+        language = self._known_languages[0] if self._known_languages else None
         texts = self._source_sample()
         return sum(bool(sentence_ends(text, language)) for text in texts) / len(texts)
 
@@ -141,3 +158,12 @@ def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:
     """The languages that two files are named after, such as train.en and train.ko.gz."""
     codes = [without_compression(name).suffix.lstrip(".") for name in names]
     return (codes[0], codes[1]) if len(codes) == 2 and all(map(is_language_code, codes)) else None
+
+
+def _languages_of_columns(layouts: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """The languages that the columns of source and target are named after, such as English and German."""
+    for columns in (layout["columns"] for layout in layouts):
+        tags = [columns[side]["language"] for side in ("source", "target") if side in columns]
+        if len(tags) == 2 and all(tags):
+            return tags[0], tags[1]
+    return None

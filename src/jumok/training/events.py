@@ -11,6 +11,8 @@ Phase = Literal[
 PhaseEvent = TypedDict("PhaseEvent", {"event": Phase})
 # The check of the corpus found something suspicious: how often, where first, and what to do about it.
 FindingEvent = TypedDict("FindingEvent", {"event": Literal["finding"], "what": str, "where": str, "advice": str})
+# How a file was read, as far as it was found out: columns, separator, sheet, encoding; `what` says it in a line.
+FileEvent = TypedDict("FileEvent", {"event": Literal["file"], "file": str, "columns": Mapping[str, Any], "what": str})
 # What was chosen for this training, and why: each a name, a value and a reason.
 PlanEvent = TypedDict("PlanEvent", {"event": Literal["plan"], "choices": list[dict[str, Any]]})
 # All settings, resolved. The number of steps is a forecast if minutes were asked for.
@@ -105,7 +107,7 @@ class FinishedEvent(TypedDict):
     not_exported: NotRequired[str]
 
 
-_BeforeTraining = PhaseEvent | FindingEvent | CorpusEvent | PlanEvent | SettingsEvent | AlreadyDoneEvent
+_BeforeTraining = PhaseEvent | FindingEvent | FileEvent | CorpusEvent | PlanEvent | SettingsEvent | AlreadyDoneEvent
 _OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | MemoryEvent | FinishedEvent
 Event = _BeforeTraining | _OfTheRun | StepEvent | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent
 EventCallback = Callable[[Event], None]

@@ -15,6 +15,7 @@ import pytest
 from jumok.data.checking.check import check_pairs
 from jumok.data.checking.findings import KINDS, Finding, Report
 from jumok.data.checking.symptoms import first_unpartnered, is_garbled, lacks_script, majority_script
+from jumok.data.reading.options import ReadingOptions
 from jumok.errors import InputError
 
 WORDS = {
@@ -308,7 +309,7 @@ def test_units_of_other_languages_than_those_chosen_are_no_finding(corpus: Corpu
         for n, (source, target) in enumerate(zip(corpus.sources, corpus.targets, strict=True))
     ]
     (tmp_path / "a.tmx").write_text(f"<tmx><body>{''.join(units)}</body></tmx>", encoding="utf-8")
-    report = check_pairs([tmp_path / "a.tmx"], languages=("en", "ko"))
+    report = check_pairs([tmp_path / "a.tmx"], options=ReadingOptions(languages=("en", "ko")))
     assert report.clean, report.render()
     assert (report.usable, report.pairs) == (150, 300)
 
@@ -341,14 +342,25 @@ def test_malformed_records(corpus: Corpus, tmp_path: Path) -> None:
     assert (finding.count, lines_of(finding)) == (1, ["a.tsv:4"])
 
 
-def test_unused_columns(corpus: Corpus, tmp_path: Path) -> None:
+def test_what_was_taken_from_a_table_is_said(corpus: Corpus, tmp_path: Path) -> None:
     rows = [f"{source}\t{target}\tCC-BY" for source, target in zip(corpus.sources, corpus.targets, strict=True)]
     path = tmp_path / "a.tsv"
-    path.write_text("\n".join(rows), encoding="utf-8")
+    path.write_text("\n".join(["English\tKorean\tLicence\x1b[31m", *rows]), encoding="utf-8")
     report = check_pairs([path])
-    [finding] = report.findings
-    assert (finding.kind, finding.count) == ("unused-columns", 1)
-    assert f"{path}  column 3" in report.render()
+    assert report.clean
+    said = f'{path}: source = column 1 "English", target = column 2 "Korean"; not used: column 3 "Licence\\x1b[31m"'
+    assert report.render().splitlines()[0] == said
+    assert report.to_json()["read_as"] == (said,)
+
+
+def test_a_quote_that_is_closed_in_a_later_row_is_a_finding_with_its_line(corpus: Corpus, tmp_path: Path) -> None:
+    rows = [f"{source},{target}" for source, target in zip(corpus.sources, corpus.targets, strict=True)]
+    rows[4] = rows[4].replace(",", ',"')
+    rows[6] += '"'
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    finding = findings_of(check_pairs([path]))["open-quote"]
+    assert (finding.count, lines_of(finding)) == (1, ["a.csv:5"])
 
 
 def test_standard_input_is_checked_too(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +406,7 @@ def test_every_kind_is_tested_here() -> None:
         "constant",
         "swapped-pairs",
         "wrong-language",
-        "unused-columns",
+        "open-quote",
         "malformed",
         "validation-in-training",
         "validation-sources-in-training",

@@ -42,7 +42,7 @@ def test_an_unknown_header_is_seen_and_counted(tmp_path: Path) -> None:
     assert "a header" in rejections.render()
 
 
-@pytest.mark.parametrize("header", ["label\ttweet", "stars\ttext"])
+@pytest.mark.parametrize("header", ["label\tSprüche", "Sterne\ttext"])
 def test_a_header_of_which_one_name_is_known_is_no_class_beside_a_rare_one(tmp_path: Path, header: str) -> None:
     rows = [*ROWS, ("rare", "only one")]
     lines = [header] + [f"{label}\t{text}" for label, text in rows]
@@ -53,7 +53,7 @@ def test_a_header_of_which_one_name_is_known_is_no_class_beside_a_rare_one(tmp_p
 
 
 def test_a_known_name_points_at_its_column(tmp_path: Path) -> None:
-    lines = ["split\tlabel\ttweet"] + [f"train\t{label}\t{text}" for label, text in ROWS]
+    lines = ["split\tlabel\tSprüche"] + [f"train\t{label}\t{text}" for label, text in ROWS]
     (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert read(tmp_path / "a.tsv")[0] == ROWS
 

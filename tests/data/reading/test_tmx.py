@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumok.data.reading.lines import Damage, text_of
+from jumok.data.reading.options import ReadingOptions
 from jumok.data.reading.pairs import aligned_texts
 from jumok.data.reading.tmx import tmx_records
 from jumok.errors import InputError
@@ -119,9 +120,9 @@ def test_a_language_that_is_not_there_is_told_which_are(write: Write, count: int
 
 def test_evaluation_takes_the_units_in_the_languages_chosen(write: Write) -> None:
     path = write(memory(unit(en="one", ko="하나"), unit(en="two", fr="deux"), unit(en="three", ko="")))
-    assert list(aligned_texts([path], ("en", "ko"))) == [("one", "하나"), ("three", "")]
+    assert list(aligned_texts([path], ReadingOptions(languages=("en", "ko")))) == [("one", "하나"), ("three", "")]
     with pytest.raises(InputError, match='no language "de"; there are: en, fr, ko'):
-        list(aligned_texts([path], ("en", "de")))
+        list(aligned_texts([path], ReadingOptions(languages=("en", "de"))))
 
 
 def test_a_language_that_comes_late_is_found(write: Write) -> None:

@@ -9,8 +9,8 @@ from jumok.data.checking.finder import Finder
 from jumok.data.checking.findings import KINDS, Finding, Report, SideTotals
 from jumok.data.checking.survey import SideSurvey, Survey, ValidationPairs, excerpt
 from jumok.data.examples import Example, Paths, Rejections
-from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import text_of
+from jumok.data.reading.options import DEFAULT, ReadingOptions
 from jumok.data.reading.pairs import UnequalLengthError, names_of, read_pairs, read_records
 from jumok.errors import InputError
 
@@ -18,10 +18,10 @@ _FATAL = ("unequal-length", "labels")  # training on such a corpus is useless
 _REJECTED = ("left-out", "malformed", "empty-side", "too-long")  # counted among the rejections of a training already
 
 
-def check_pairs(paths: Paths, valid: Paths | None = None, *, languages: Languages | None = None) -> Report:
+def check_pairs(paths: Paths, valid: Paths | None = None, *, options: ReadingOptions = DEFAULT) -> Report:
     """Read a corpus (and its validation corpus) and report what is suspicious. InputError if it cannot be read."""
-    validation = read_pairs(valid, Rejections(), languages=languages) if valid else None
-    check = PairCheck(paths, validation, languages=languages)
+    validation = read_pairs(valid, Rejections(), options=options) if valid else None
+    check = PairCheck(paths, validation, options=options)
     check.survey_records()
     if not check.survey.pairs and not check.survey.unequal:
         raise InputError(f"{' and '.join(map(str, paths))}: there is nothing in it.")
@@ -32,9 +32,9 @@ class PairCheck:
     """Surveys a corpus of sentence pairs while it is read; afterwards reports what is suspicious."""
 
     def __init__(
-        self, paths: Paths, valid: Iterable[Example] | None = None, *, languages: Languages | None = None
+        self, paths: Paths, valid: Iterable[Example] | None = None, *, options: ReadingOptions = DEFAULT
     ) -> None:
-        self._paths, self._languages = paths, languages
+        self._paths, self._options = paths, options
         self._rejections = Rejections()
         self.survey = Survey(names_of(paths), None if valid is None else ValidationPairs(valid))
 
@@ -42,7 +42,7 @@ class PairCheck:
         """The usable pairs. Of files of unequal length, the error names the first line without a partner."""
         self._rejections = rejections
         try:
-            yield from read_pairs(self._paths, rejections, languages=self._languages, on_record=self.survey.add)
+            yield from read_pairs(self._paths, rejections, options=self._options, on_record=self.survey.add)
         except UnequalLengthError as error:
             self.survey.unequal = error.lines
             [unequal] = (finding for finding in self._find() if finding.kind == "unequal-length")
@@ -51,7 +51,7 @@ class PairCheck:
     def survey_records(self) -> None:
         """Read the corpus for its report alone: a corpus without any usable pair is reported too."""
         try:
-            for number, left, right in read_records(self._paths, self._languages, self._rejections):
+            for number, left, right in read_records(self._paths, self._options, self._rejections):
                 self.survey.add(number, left, right, text_of(left), text_of(right))
         except UnequalLengthError as error:
             self.survey.unequal = error.lines
@@ -73,12 +73,15 @@ class PairCheck:
         findings = self._find(self._read_excerpts)
         lines = survey.unequal or (survey.pairs, survey.pairs)
         source, target = _totals(survey.source, lines[0]), _totals(survey.target, lines[1])
-        return Report(pairs=survey.pairs, usable=survey.usable, source=source, target=target, findings=findings)
+        read_as = tuple(said for layout in self._rejections.layouts if (said := layout.describe()))
+        return Report(survey.pairs, survey.usable, source, target, findings, read_as)
 
     def _find(self, excerpts: Callable[[set[int]], dict[int, str]] = lambda _: {}) -> tuple[Finding, ...]:
         self.survey.finish()
         self.survey.side_languages.finish()
-        self.survey.unused_columns = self._rejections.unused_columns
+        self.survey.open_quotes = [
+            f"{layout.file}:{line}" for layout in self._rejections.layouts for line in layout.suspicious_lines
+        ]
         found = Finder(self._paths, self.survey, excerpts).findings()
         return tuple(sorted(found, key=lambda finding: list(KINDS).index(finding.kind)))
 
@@ -88,7 +91,7 @@ class PairCheck:
             return {}  # standard input and pipes cannot be read twice
         found: dict[int, str] = {}
         with suppress(UnequalLengthError):
-            for number, source, target in read_records(self._paths, self._languages):
+            for number, source, target in read_records(self._paths, self._options):
                 if number in numbers:
                     found[number] = excerpt(source, target)
                 if number >= max(numbers):

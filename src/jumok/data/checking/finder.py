@@ -64,9 +64,9 @@ class Finder:
             yield self._share_of_pairs("left-out", left_out, [])
         if same_file:
             yield self._share_of_pairs("same-file", survey.identical, [])
-        if survey.unused_columns:
-            columns = Excerpt(survey.source.name, f"column {', '.join(survey.unused_columns)}")
-            yield Finding("unused-columns", len(survey.unused_columns), (columns,))
+        if survey.open_quotes:
+            places = tuple(Excerpt(where, "") for where in survey.open_quotes[:EXAMPLES])
+            yield Finding("open-quote", len(survey.open_quotes), places)
         if self._labels:
             yield Finding("labels", self._labels)
         for kind, side, count in self._one_sided:

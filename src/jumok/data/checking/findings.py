@@ -35,9 +35,9 @@ KINDS = {
         "pairs whose source and target seem to be swapped: {n}",
         "Exchange both sides of these lines, or the model learns to translate in both directions at once.",
     ),
-    "unused-columns": (
-        "columns of the table that are not used: {n}",
-        "If other columns are meant, name them source and target in a first line, or choose two languages.",
+    "open-quote": (
+        "quoted fields that contain lines which look like rows: {n}",
+        "Look whether a closing quote is missing there.",
     ),
     "malformed": (
         "lines that are not records with two texts: {n}",
@@ -124,6 +124,7 @@ class Report:
     source: SideTotals
     target: SideTotals
     findings: tuple[Finding, ...]
+    read_as: tuple[str, ...] = ()  # how each file was read: its columns, its encoding …
 
     @property
     def clean(self) -> bool:
@@ -137,7 +138,7 @@ class Report:
 
     def render(self) -> str:
         """The report as plain text."""
-        lines = [f"{self.usable:,} of {counted(self.pairs, 'pair')} can be used."]
+        lines = [*self.read_as, f"{self.usable:,} of {counted(self.pairs, 'pair')} can be used."]
         lines.append(
             f"{'':8}{'lines':>12}{'characters':>15}{'words':>14}{'characters/line':>17}{'words/line':>12}  script"
         )

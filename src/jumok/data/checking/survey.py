@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from jumok.data.checking.side_languages import EXAMPLES, SideLanguages
 from jumok.data.checking.symptoms import is_garbled, is_number, lacks_script, majority_script
-from jumok.data.examples import Example
+from jumok.data.examples import Example, printable
 from jumok.data.reading.lines import EMPTY, HAS_NUL, NOT_UNICODE, OTHER_LANGUAGES, Damage, Side, TooLong, is_not_meant
 
 _SAMPLED_LINES = 2_000  # they decide which script a side is written in
@@ -117,7 +117,7 @@ class Survey:
         self.source, self.target = (SideSurvey(name) for name in names)
         self.validation = validation
         self.unequal: tuple[int, int] | None = None  # numbers of lines of two files, where they differ
-        self.unused_columns: list[str] = []
+        self.open_quotes: list[str] = []  # places in CSV where a quoted field seems to contain rows
         self.side_languages = SideLanguages()
         self.usable = self.not_meant = 0
         self.identical = 0
@@ -204,4 +204,4 @@ def _shown(side: Side) -> str:
         return f"({side.reason})"
     text = side.decode("utf-8", "backslashreplace") if isinstance(side, bytes) else side
     clipped = text if len(text) <= _EXCERPT_CHARACTERS else text[:_EXCERPT_CHARACTERS] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in clipped)
+    return printable(clipped)

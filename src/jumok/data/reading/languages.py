@@ -3,33 +3,35 @@
 import re
 from typing import TypeAlias
 
+from jumok.data.reading.language_names import CODES, NAMES
 from jumok.errors import InputError
 
 Languages: TypeAlias = tuple[str, str]
 
-# ISO 639-1, and the three-letter codes most often met.
-_CODE_LIST = """
-    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en
-    eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja
-    jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb
-    nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq
-    sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu ara ces
-    cmn deu ell eng fin fra heb hin hun ind ita jpn kor nld pol por rus spa swe tha tur ukr vie zho
-"""
-_CODES = frozenset(_CODE_LIST.split())
-_CODE_WITH_REGION = re.compile(r"([a-z]{2,3})[-_]\w{2,8}", re.IGNORECASE)
+_CODE_WITH_REGION = re.compile(r"([a-z]{2,3})[-_](\w{2,8}(?:[-_]\w{2,8})?)", re.IGNORECASE)
 
 
 def is_language_code(name: str) -> bool:
     """Whether it is a code such as `en`, `EN`, `eng`, `en-US` or `kor_Hang`; `No` or `It` are probably sentences."""
     region = _CODE_WITH_REGION.fullmatch(name)
     code = region[1] if region else name
-    return (code.islower() or code.isupper()) and code.lower() in _CODES
+    return (code.islower() or code.isupper()) and code.lower() in CODES
+
+
+def language_tag(name: str) -> str | None:
+    """The language that a code or a name stands for, with its region: `en` for `English`, `eng` and `EN`, `en-us` for
+    `en_US` and `eng-us`; None if it is neither a code nor a name that is known."""
+    if is_language_code(name):
+        region = _CODE_WITH_REGION.fullmatch(name)
+        return CODES[region[1].lower()] + "-" + region[2].lower().replace("_", "-") if region else CODES[name.lower()]
+    return NAMES.get(" ".join(name.lower().split()))
 
 
 def same_language(found: str, wanted: str) -> bool:
-    """Whether a language is the wanted one: `en` matches `en`, `EN-us` and `en_GB`; `en-US` only itself."""
-    found, wanted = found.lower().replace("_", "-"), wanted.lower().replace("_", "-")
+    """Whether a language is the wanted one: `en` matches `en`, `eng`, `English`, `EN-us` and `en_GB`; `en-US` only
+    itself."""
+    found = language_tag(found) or found.lower().replace("_", "-")
+    wanted = language_tag(wanted) or wanted.lower().replace("_", "-")
     return found == wanted or found.startswith(wanted + "-")
 
 

@@ -1,26 +1,30 @@
 """Files, plain or compressed, → lines of bytes, in bounded memory whatever the file contains.
 Only the byte `\\n` ends a line: U+2028, U+0085, form feeds and the like stay inside.
-One `\\r` before it and a byte-order mark at the start of the file are removed; nothing else is changed."""
+One `\\r` before it and a byte-order mark at the start of the file are removed; nothing else is changed in UTF-8.
+Other encodings become UTF-8 here, so that everything after works with UTF-8 alone."""
 
 import gzip
 import lzma
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 import zstandard
 
+from jumok.data.reading import encodings
 from jumok.errors import InputError
 
 STANDARD_INPUT = "-"
 COMPRESSIONS = (".gz", ".xz", ".zst")
 MAX_LINE_BYTES = 1_000_000
 _CHUNK_BYTES = 1 << 18
+_HEAD_BYTES = 4  # at least: the longest byte-order mark
 _BOM = b"\xef\xbb\xbf"
 
 # Kinds of files that are often given by mistake.
@@ -28,12 +32,11 @@ _SIGNATURES = {
     b"\x89PNG": "is a PNG image, not text.",
     b"\xff\xd8\xff": "is a JPEG image, not text.",
     b"%PDF-": "is a PDF document; save its text as UTF-8 first.",
-    b"PK\x03\x04": "is a ZIP archive (as .docx and .xlsx are); save its text as UTF-8 first.",
+    b"PK\x03\x04": "is a ZIP archive or a document (.docx, .ods …); save its text as UTF-8, or its table as .xlsx.",
+    b"\xd0\xcf\x11\xe0": "is an old or encrypted Office document; save its table as .xlsx, or its text as UTF-8.",
     b"\x1f\x8b": "is compressed by gzip; give it a name that ends in .gz.",
     b"\xfd7zXZ\0": "is compressed by xz; give it a name that ends in .xz.",
     b"\x28\xb5\x2f\xfd": "is compressed by zstd; give it a name that ends in .zst.",
-    b"\xff\xfe": "is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
-    b"\xfe\xff": "is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
 }
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _SNIFFED_BYTES = 1 << 16
@@ -59,10 +62,12 @@ class TooLong(Damage):
 EMPTY = Damage("empty side")
 NOT_UNICODE = Damage("not valid UTF-8")
 HAS_NUL = Damage("NUL character")
+NO_TEXT = Damage("no text")
 NO_TEXTS = Damage("no text for both sides")
 OTHER_LANGUAGES = Damage("not in both languages")  # that were chosen: the record is not meant
 
 Side: TypeAlias = bytes | str | Damage
+Row: TypeAlias = tuple[int, Sequence[Side] | Damage]  # of a table: number of its first line, cells
 Record: TypeAlias = tuple[int, Side, Side]  # number of its first line, source, target
 
 
@@ -82,13 +87,42 @@ def format_of(path: str | Path) -> str:
     return without_compression(path).suffix.lower()
 
 
-def byte_lines(path: str | Path) -> Iterator[bytes | TooLong]:
-    """The lines of a file, without line ends. A line over the limit is replaced by `TooLong`."""
-    lines = _split(path)
+def byte_lines(path: str | Path, encoding: str | None = None) -> Iterator[bytes | Damage]:
+    """The lines of a file as UTF-8, without line ends. A line over the limit, or one that is not valid in its encoding
+    (other than UTF-8), is replaced by a `Damage`. Without an `encoding`: UTF-8, or what a byte-order mark says."""
+    head, chunks = _with_head(byte_chunks(path))
+    encoding = encodings.encoding_by_bom(head) or encoding or "utf-8"
+    _refuse_binary(display_name(path), head, encoding)
+    if encodings.is_wide(encoding):
+        lines: Iterator[bytes | Damage] = _split(encodings.utf8_chunks(chunks, encoding))
+    else:
+        lines = _split(chunks)
+        if encoding != "utf-8":
+            lines = _decoded(_split(chunks), encoding)
     first = next(lines, None)
     if first is not None:
         yield first.removeprefix(_BOM) if isinstance(first, bytes) else first
         yield from lines
+
+
+def raw_lines(path: str | Path) -> Iterator[bytes | TooLong]:
+    """The lines of a file as they are in it, whatever it is."""
+    return _split(byte_chunks(path))
+
+
+def is_other_kind(head: bytes) -> bool:
+    """Whether a file begins like one of a kind that is not text."""
+    return head.startswith(tuple(_SIGNATURES))
+
+
+def _with_head(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes, enough to tell what a file is, and all chunks."""
+    first = []
+    for chunk in chunks:
+        first.append(chunk)
+        if sum(map(len, first)) >= _HEAD_BYTES:
+            break
+    return b"".join(first), chain(first, chunks)
 
 
 def byte_chunks(path: str | Path) -> Iterator[bytes]:
@@ -128,12 +162,10 @@ def text_of(side: Side) -> str | Damage:
     return text if text and not text.isspace() else EMPTY
 
 
-def _split(path: str | Path) -> Iterator[bytes | TooLong]:
+def _split(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
     pending = b""  # a line that has not ended yet
     skipped: TooLong | None = None  # takes its place once it is over the limit
-    for position, chunk in enumerate(byte_chunks(path)):
-        if position == 0:
-            _refuse_binary(display_name(path), chunk)
+    for chunk in chunks:
         lines = chunk.split(b"\n")
         lines[0] = pending + lines[0]
         if len(lines[0]) > MAX_LINE_BYTES or skipped:  # only the first can be that long: chunks are smaller
@@ -155,15 +187,30 @@ def _split(path: str | Path) -> Iterator[bytes | TooLong]:
         yield skipped or pending.removesuffix(b"\r")
 
 
-def _refuse_binary(name: str, head: bytes) -> None:
+def _decoded(source: Iterator[bytes | TooLong], encoding: str) -> Iterator[bytes | Damage]:
+    """Lines in an encoding that extends ASCII, as UTF-8."""
+    bad = Damage(f"not valid {encodings.shown_name(encoding)}")
+    for line in source:
+        if isinstance(line, bytes) and not line.isascii():
+            try:
+                yield line.decode(encoding).encode()
+            except UnicodeError:
+                yield bad
+        else:
+            yield line
+
+
+def _refuse_binary(name: str, head: bytes, encoding: str) -> None:
     for signature, verdict in _SIGNATURES.items():
         if head.startswith(signature):
             raise InputError(f"{name} {verdict}")
-    text = head[:_SNIFFED_BYTES].decode("utf-8", "replace")
+    if encodings.is_wide(encoding):
+        return
+    text = head[:_SNIFFED_BYTES].decode(encoding, "replace")
     if len(text) >= _SNIFF_AT_LEAST and len(_UNREADABLE.findall(text)) > _UNREADABLE_SHARE * len(text):
         raise InputError(
-            f"{name} is not UTF-8 text. If it is text in another encoding, convert it first, "
-            "for example: iconv -f EUC-KR -t UTF-8"
+            f"{name} is not {encodings.shown_name(encoding)} text. If it is text in another encoding, say which, for "
+            'example: `encoding="cp949"`.'
         )
 
 

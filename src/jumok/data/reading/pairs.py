@@ -1,12 +1,12 @@
 """Files → sentence pairs. Pairs that cannot be used are counted by reason, with file:line; pairs never shift."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from jumok.data.examples import Example, Paths, Rejections
+from jumok.data.examples import Example, FileLayout, Paths, Rejections
 from jumok.data.reading.formats import holds_both_sides, read_single_file
-from jumok.data.reading.languages import Languages
 from jumok.data.reading.lines import (
     EMPTY,
     NO_TEXTS,
@@ -20,6 +20,8 @@ from jumok.data.reading.lines import (
     is_not_meant,
     text_of,
 )
+from jumok.data.reading.options import DEFAULT, ReadingOptions
+from jumok.data.reading.tables import text_lines
 from jumok.errors import InputError, counted
 
 
@@ -40,18 +42,19 @@ def read_pairs(
     paths: Paths,
     rejections: Rejections,
     *,
-    languages: Languages | None = None,
+    options: ReadingOptions = DEFAULT,
     on_record: Callable[[int, Side, Side, str | Damage, str | Damage], None] | None = None,
 ) -> Iterator[Example]:
-    """The usable pairs of two aligned text files, or of one TSV, CSV, JSONL or TMX file, in their order.
+    """The usable pairs of two aligned text files, or of one table (TSV, CSV, XLSX), JSONL or TMX file, in their order.
 
-    Files may be compressed (.gz, .xz, .zst); `-` is standard input. `languages` chooses two languages of a file that
-    names them. `on_record` is called with every record, usable or not: its line, both sides as they are in the file,
-    and as texts. Raises InputError when files cannot be read, have unequal lengths, or hold no usable pair at all; the
-    last two are known only at the end, after pairs were returned.
+    Files may be compressed (.gz, .xz, .zst); `-` is standard input. How each file was read is added to the layouts of
+    the rejections. `on_record` is called with every record, usable or not: its line, both sides as they are in the
+    file, and as texts. Raises InputError when files cannot be read, have unequal lengths, or hold no usable pair at
+    all; the last two are known only at the end, after pairs were returned.
     """
-    # Two text files hold one language each: there is nothing to choose.
-    records = read_records(paths, languages if len(paths) == 1 else None, rejections)
+    if len(paths) == 2:  # they hold one language each: there is nothing to choose
+        options = replace(options, languages=None, columns=())
+    records = read_records(paths, options, rejections)
     source_name, target_name = names_of(paths)
     rejected_before = rejections.total
     any_accepted = False
@@ -70,16 +73,19 @@ def read_pairs(
     if not any_accepted:
         left_out = rejections.total > rejected_before
         why = f"every line was left out:\n{rejections.render()}" if left_out else "there is nothing in it."
-        hint = "" if len(paths) == 2 else "\nGive two text files, or one TSV, CSV, JSONL or TMX file with both sides."
+        hint = "" if len(paths) == 2 else "\nGive two text files, or one table, JSONL or TMX file with both sides."
         if NO_TEXTS.reason in why:  # in JSON and TMX, texts have names
             hint += '\nIf its texts are under the names of languages, give two of them: `languages=("en", "ko")`.'
         raise InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
 
 
-def aligned_texts(paths: Paths, languages: Languages | None = None) -> Iterator[tuple[str, str]]:
-    """Both sides of every pair in the languages chosen. Empty sides are kept; a line without text is an InputError."""
+def aligned_texts(
+    paths: Paths, options: ReadingOptions = DEFAULT, rejections: Rejections | None = None
+) -> Iterator[tuple[str, str]]:
+    """Both sides of every pair in the languages chosen. Empty sides are kept; a line without text is an InputError. How
+    each file was read is added to the layouts of the rejections."""
     names = names_of(paths)
-    for number, *sides in read_records(paths, languages):
+    for number, *sides in read_records(paths, options, rejections):
         if OTHER_LANGUAGES in sides:
             continue
         texts = ["" if text is EMPTY else text for text in map(text_of, sides)]
@@ -107,11 +113,13 @@ def names_of(paths: Paths) -> tuple[str, str]:
 
 
 def read_records(
-    paths: Paths, languages: Languages | None = None, rejections: Rejections | None = None
+    paths: Paths, options: ReadingOptions = DEFAULT, rejections: Rejections | None = None
 ) -> Iterator[Record]:
-    """Line number, source and target of every record, neither decoded nor checked; unused columns are rejected."""
+    """Line number, source and target of every record, neither decoded nor checked. How each file was read is added to
+    the layouts of the rejections."""
+    rejections = rejections or Rejections()
     if len(paths) == 1:
-        return read_single_file(paths[0], languages, rejections or Rejections())
+        return read_single_file(paths[0], options, rejections)
     if len(paths) != 2:
         raise InputError(f"a corpus is one or two files, not {len(paths)}.")
     if all(str(path) == STANDARD_INPUT for path in paths):
@@ -119,18 +127,21 @@ def read_records(
     for path in paths:
         if holds_both_sides(path):
             raise InputError(f"{path} holds both sides by itself; give it alone, or give two plain text files.")
-    if languages:
+    if options.languages or options.columns:
+        what = "languages" if options.languages else "columns"
         raise InputError(
-            f"{paths[0]}, {paths[1]}: languages can be chosen only in a file that names them, not in two text files."
+            f"{paths[0]}, {paths[1]}: {what} can be chosen only in a file that names them, not in two text files."
         )
-    return _aligned(paths[0], paths[1])
+    layouts = [FileLayout(display_name(path)) for path in paths]
+    rejections.layouts += layouts
+    sides = [text_lines(path, options, layout) for path, layout in zip(paths, layouts, strict=True)]
+    return _aligned(paths, *sides)
 
 
-def _aligned(source_path: str | Path, target_path: str | Path) -> Iterator[Record]:
-    sources, targets = byte_lines(source_path), byte_lines(target_path)
+def _aligned(paths: Paths, sources: Iterator[bytes | Damage], targets: Iterator[bytes | Damage]) -> Iterator[Record]:
     for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
         if source is None or target is None:
             shorter, longer = number - 1, number + sum(1 for _ in (targets if source is None else sources))
             lines = (shorter, longer) if source is None else (longer, shorter)
-            raise UnequalLengthError(names_of((source_path, target_path)), lines)
+            raise UnequalLengthError(names_of(paths), lines)
         yield number, source, target

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import read_labelled
+from jumok.data.reading.options import Columns, ReadingOptions, reading_options
 from jumok.engines.classifier.text import TextClassifier
 from jumok.errors import InputError
 from jumok.metrics.classification import classification_scores, confusion, f1_scores
-from jumok.recipes.evaluating.evaluation import Evaluation, only_file
+from jumok.recipes.evaluating.evaluation import Evaluation, only_file, with_layouts
 
 Confusion = npt.NDArray[np.int64]  # [C, C]: rows are true classes, columns predictions
 
@@ -22,11 +23,16 @@ def evaluate(
     model: TextClassifier,
     files: Sequence[Path],
     *,
+    columns: Columns | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
     on_confusion: Callable[[Confusion, Sequence[str]], None] | None = None,
 ) -> Evaluation:
     """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels; texts with unknown labels are
     counted and left out. `on_confusion` gets the confusion matrix and the names of the classes."""
-    texts, labels, rejections = _read(only_file(files), model.classes)
+    options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+    texts, labels, rejections = _read(only_file(files), model.classes, options)
     started = time.perf_counter()
     scores = model.scores(texts)
     seconds = time.perf_counter() - started
@@ -43,14 +49,16 @@ def evaluate(
         "rejected": rejections.to_json(),
     }
     rejected = ["", "left out:", rejections.render()] if rejections.total else []
-    return Evaluation(values, _lines(values) + rejected)
+    return with_layouts(Evaluation(values, _lines(values) + rejected), rejections)
 
 
-def _read(path: Path, classes: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64], Rejections]:
+def _read(
+    path: Path, classes: Sequence[str], options: ReadingOptions
+) -> tuple[list[str], npt.NDArray[np.int64], Rejections]:
     """Texts, the numbers of their classes, and what was left out."""
     rejections = Rejections()
     texts, labels = [], []
-    for example in read_labelled([path], rejections, classes):
+    for example in read_labelled([path], rejections, classes, options=options):
         if example.label in classes:
             texts.append(example.inputs[0])
             labels.append(classes.index(example.label))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jumok.data.examples import Rejections
 from jumok.errors import ConfigError
 
 
@@ -14,6 +15,13 @@ class Evaluation:
 
     values: dict[str, Any]
     lines: list[str]
+
+
+def with_layouts(evaluation: Evaluation, rejections: Rejections) -> Evaluation:
+    """The evaluation, which begins with how the files were read."""
+    said = [layout for layout in rejections.layouts if layout.describe()]
+    lines = [*(layout.describe() for layout in said), *evaluation.lines]
+    return Evaluation({**evaluation.values, "files": [layout.to_json() for layout in said]}, lines)
 
 
 def only_file(files: Sequence[Path]) -> Path:

@@ -7,16 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import Rejections
+from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.passages import read_passages
 from jumok.engines.language_model.text import TextLanguageModel
 from jumok.metrics.translation import pair_scores, total_score
-from jumok.recipes.evaluating.evaluation import Evaluation, only_file
+from jumok.recipes.evaluating.evaluation import Evaluation, only_file, with_layouts
 
 
-def evaluate(model: TextLanguageModel, files: Sequence[Path]) -> Evaluation:
-    """Perplexity per token and per byte, bits per byte, and speed on a text file."""
+def evaluate(
+    model: TextLanguageModel,
+    files: Sequence[Path],
+    *,
+    columns: Columns | str | int | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+) -> Evaluation:
+    """Perplexity per token and per byte, bits per byte, and speed on a text file, or on a column of a table."""
+    options = reading_options(columns=columns, count=1, separator=separator, sheet=sheet, encoding=encoding)
     rejections = Rejections()
-    passages = [example.inputs[0] for example in read_passages([only_file(files)], rejections)]
+    passages = [example.inputs[0] for example in read_passages([only_file(files)], rejections, options=options)]
     started = time.perf_counter()
     total = total_score(pair_scores(model.score(passages)))
     seconds = time.perf_counter() - started
@@ -39,4 +49,4 @@ def evaluate(model: TextLanguageModel, files: Sequence[Path]) -> Evaluation:
     ]
     if rejections.total:
         lines += ["", "left out:", rejections.render()]
-    return Evaluation(values, lines)
+    return with_layouts(Evaluation(values, lines), rejections)

@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jumok.data.examples import Rejections
+from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.pairs import aligned_texts
 from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.text import TextTranslator
 from jumok.metrics.translation import corpus_scores, exact_match
-from jumok.recipes.evaluating.evaluation import Evaluation
+from jumok.recipes.evaluating.evaluation import Evaluation, with_layouts
 
 
 def evaluate(
@@ -17,13 +19,19 @@ def evaluate(
     files: Sequence[Path],
     *,
     languages: tuple[str, str] | None = None,
+    columns: Columns | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
     beam: int = 5,
     tokenize: str | None = None,
     on_outputs: Callable[[Sequence[str]], None] | None = None,
 ) -> Evaluation:
     """BLEU, chrF, exact matches and speed on two aligned files, or one file with both sides. `tokenize` is sacreBLEU's;
     by default it is chosen by the script of the references. `on_outputs` is called with the translations."""
-    pairs = list(aligned_texts(files, languages))
+    options = reading_options(languages=languages, columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+    rejections = Rejections()
+    pairs = list(aligned_texts(files, options, rejections))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     started = time.perf_counter()
     results = model.translate_batch(sources, DecodingOptions(beam=beam))
@@ -43,7 +51,7 @@ def evaluate(
         "cut": sum(not result.finished for result in results),
         "beam": beam,
     }
-    return Evaluation(values, _lines(values))
+    return with_layouts(Evaluation(values, _lines(values)), rejections)
 
 
 def _lines(values: dict[str, Any]) -> list[str]:

@@ -1,0 +1,41 @@
+"""Encodings of text: names, byte-order marks, and conversion to UTF-8."""
+
+import codecs
+from collections.abc import Iterator
+
+_SHOWN = {"cp949": "CP949 (EUC-KR)", "cp932": "Shift-JIS", "euc_jp": "EUC-JP", "gb18030": "GB18030", "big5": "Big5"}
+_BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def encoding_by_bom(head: bytes) -> str | None:
+    """The encoding that a byte-order mark at the start of a file declares."""
+    return next((name for bom, name in _BOMS.items() if head.startswith(bom)), None)
+
+
+def shown_name(encoding: str) -> str:
+    """The usual name of an encoding, in messages."""
+    if encoding.startswith("cp125"):
+        return f"Windows-{encoding[2:]}"
+    return _SHOWN.get(encoding, encoding.upper())
+
+
+def is_wide(encoding: str) -> bool:
+    """Whether even an ASCII character has more than one byte, so that lines cannot be found before decoding."""
+    return encoding.startswith(("utf-16", "utf-32"))
+
+
+def utf8_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Text in UTF-16 or the like as UTF-8; what cannot be decoded becomes bytes that are not UTF-8 either."""
+    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8", "surrogatepass")
+    try:
+        yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        yield b"\xff"  # the file ends in the middle of a character
