@@ -318,6 +318,28 @@ def test_a_plan_says_what_training_would_do_and_leaves_nothing(tmp_path: Path) -
     assert config["stop"]["steps"] == planned.steps == record["settings"]["stop"]["steps"]
 
 
+@pytest.mark.parametrize(
+    ("first", "given", "expected"),
+    [("Abc d", {}, 0.05), ("abc d", {}, None), ("ABC D", {}, None), ("가나 다", {}, None), ("Abc d", 0.2, 0.2)],
+)
+def test_case_variants_are_chosen_where_sources_have_both_cases(
+    tmp_path: Path, first: str, given: Any, expected: float | None
+) -> None:
+    for side in ("a", "b"):
+        (tmp_path / side).write_text("".join(f"{first} {n}\n" for n in range(60)), encoding="utf-8")
+    settings = {**SMALL, **({"augment.case": given} if given else {})}
+    planned = plan("translator", tmp_path / "a", tmp_path / "b", steps=3, settings=settings)
+    assert planned.settings.augment.case == expected
+    assert ("augment.case" in planned.to_toml()) == (expected is not None)
+
+
+def test_case_variants_of_what_is_not_translated_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"augment\.case has no effect on a language model"):
+        train("language_model", tmp_path / "a.txt", out=tmp_path / "run", settings={"augment.case": 0.1})
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_unknown_argument_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'"minuts".*Did you mean "minutes"'):
         train("translator", tmp_path / "a", tmp_path / "b", out=tmp_path / "run", minuts=3)

@@ -29,7 +29,7 @@ from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
-CASE_SHARE = 0.05  # of the sources, in small letters or Title Case; see benchmarks/case.md
+CASE_SHARE = 0.05  # of the sources, in small letters or Title Case; see benchmarks/unusual_input.md
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed

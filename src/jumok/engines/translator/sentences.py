@@ -5,6 +5,7 @@ sentence cannot. A text without any end is one sentence.
 """
 
 import re
+from collections.abc import Iterator
 
 # Han and Kana, with their punctuation: no space between sentences.
 UNSPACED = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"
@@ -18,6 +19,7 @@ _ALWAYS = "。！？｡．।॥؟۔։።፧፨။។៕"
 _BEFORE_SPACE = ".!?…‥‼⁇⁈⁉‽"
 ENDS = _ALWAYS + _BEFORE_SPACE
 
+_MARK = re.compile(rf"[{ENDS};፡]")  # quick to find
 _END = re.compile(
     # German closes with “; French puts a space before its closing mark: « Il pleut. »
     rf"[{ENDS}]+[{CLOSING}“‘]*(?:[ \u00a0\u202f][»›])?(?=\s)"
@@ -29,7 +31,7 @@ _END = re.compile(
     rf"|(?<=[{_HANGUL}{UNSPACED}])(?:\.(?!\.)|[!?]++)(?=[{_HANGUL}{UNSPACED}])(?![{CLOSING}])"
     # The space was forgotten, as in "It rains.We stay."; what follows must be a word that begins sentences.
     r"|(?<=[^\W\d_]{2})[.!?]++(?=[^\W\d_]+[ ’'])"
-    # The Greek question mark. (?<=…) has Greek letters.
+    # The Greek question mark
     r"|(?<=[\u0370-\u03ff\u1f00-\u1fff]);(?=\s)"
 )
 _WORD = re.compile(r"[^\s(\[{\"“‘«„']+(?:'[^\s(\[{\"“‘«„']+)*$")
@@ -87,7 +89,7 @@ def sentence_ends(text: str, language: str | None = None) -> list[int]:
     capitals = not _is_small(first[0])  # whether this text begins its sentences with capitals
     ends: list[int] = []
     begin = 0
-    for match in _END.finditer(text):
+    for match in _matches(text):
         # Without a letter, a part is a number in a list, or dots: no sentence of its own.
         if _LETTER.search(text, begin, match.start()) is None or _LETTER.search(text, match.end()) is None:
             continue
@@ -95,6 +97,16 @@ def sentence_ends(text: str, language: str | None = None) -> list[int]:
             begin = match.end()
             ends.append(begin)
     return ends
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    """Every place where a sentence may end."""
+    mark = _MARK.search(text)
+    while mark:
+        match = _END.match(text, mark.start())
+        if match:
+            yield match
+        mark = _MARK.search(text, (match or mark).end())
 
 
 def _ends_sentence(text: str, match: re.Match[str], capitals: bool, language: str | None) -> bool:
