@@ -1,5 +1,6 @@
 """Small models with random weights, as loaded ones: they need not be good to be looked into."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from jumok.engines.translator.torch import TorchTranslator
 from jumok.model.translator import Translator
 from jumok.tokenizer import Tokenizer
 
+FROZEN = Path(__file__).parent.parent / "frozen" / "format-1" / "model"  # a translator that has learned something
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 24, "dropout": 0.2}
 
 

@@ -1,10 +1,13 @@
 """The trace of a classifier. A text longer than the model's window has one more axis in front, `window`."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from jumok.engines.torch_models import padded
+from jumok.lens.importance import Quality
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import Recording, facts, require_tokens, torch_engine
 from jumok.metrics.classification import probabilities
@@ -27,3 +30,18 @@ def trace(classifier: Any, text: str) -> Trace:
     label = classifier.classes[int(shares.argmax())]
     tokens = tuple(tokenizer.pieces([*ids, EOS]))
     return Trace("classifier", text, label, recording.tensors, {"encoder": tokens}, None, facts(classifier, engine))
+
+
+def measure(classifier: Any, examples: Sequence[tuple[str, str]], score: bool) -> Callable[[], Quality]:
+    """Log-probability of the labels and, with `score`, accuracy in percent, with PyTorch."""
+    engine = torch_engine(classifier)
+    texts = classifier.tokenizer.encode([normalize(text) for text, _ in examples])
+    labels = [classifier.classes.index(label) for _, label in examples]
+
+    def run() -> Quality:
+        shares = probabilities(engine.scores(texts), classifier.temperature)
+        right = shares.argmax(1) == labels
+        log_probs = np.log(shares[np.arange(len(labels)), labels])
+        return Quality(float(log_probs.mean()), 100 * float(right.mean()) if score else None, (float(log_probs[0]),))
+
+    return run

@@ -1,5 +1,6 @@
 """The trace of a language model: one forward pass over a text, and over what the model continues it with."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from jumok.engines.options import GenerationOptions
 from jumok.engines.torch_models import padded
 from jumok.errors import ConfigError, did_you_mean
+from jumok.lens.importance import Quality
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import Recording, facts, require_tokens, torch_engine
 from jumok.tokenizer import BOS, EOS
@@ -36,4 +38,16 @@ def trace(model: Any, text: str, *, continue_by: int = 0, **options: Any) -> Tra
         "chosen": tuple(tokenizer.pieces([*ids, EOS])),
     }
     [written] = tokenizer.decode([ids])
-    return Trace("language_model", text, written, recording.tensors, sides, None, facts(model, engine))
+    return Trace("language_model", text, written, recording.tensors, sides, None, facts(model, engine, [*ids, EOS]))
+
+
+def measure(model: Any, examples: Sequence[tuple[str, str]], _score: bool) -> Callable[[], Quality]:
+    """Log-probability of the texts. There is no score besides."""
+    engine = torch_engine(model)
+    texts = model.tokenizer.encode([text for text, _ in examples])
+
+    def run() -> Quality:
+        found = engine.score(texts)
+        return Quality(sum(map(sum, found)) / sum(map(len, found)), None, tuple(found[0]))
+
+    return run

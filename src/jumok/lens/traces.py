@@ -88,7 +88,7 @@ class Trace:
         if name not in self.tensors and name not in self._derived():
             raise InputError(f'The trace has no "{name}".{did_you_mean(name, list(self))} `tree()` shows all names.')
         values = self.tensors[name] if name in self.tensors else self._derive(name)
-        axes = self._axes(name)
+        axes = self.axes_of(name)
         return TracedArray(name, values, axes, {axis: tokens for axis in axes if (tokens := self._along(name, axis))})
 
     def __iter__(self) -> Iterator[str]:
@@ -124,7 +124,7 @@ class Trace:
         width = max(map(len, names), default=0)
         lines = []
         for name in names:
-            shape = zip(self._axes(name), self._shape(name), strict=True)
+            shape = zip(self.axes_of(name), self.shape_of(name), strict=True)
             lines.append(f"{name:{width}}  {' × '.join(f'{axis} {length}' for axis, length in shape)}")
         return "\n".join(lines)
 
@@ -164,7 +164,8 @@ class Trace:
         scores = attention_scores(q, k)
         return (scores if mask is None or part == "scores" else scores.masked_fill(~mask, -torch.inf)).numpy()
 
-    def _shape(self, name: str) -> tuple[int, ...]:
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of an array, without computing it."""
         if name in self.tensors:
             return self.tensors[name].shape
         if name == "probabilities":
@@ -173,9 +174,10 @@ class Trace:
         q, k = self.tensors[f"{attention}.q"], self.tensors[f"{attention}.k"]
         return (*q.shape[:-1], k.shape[-2])
 
-    def _axes(self, name: str) -> tuple[str, ...]:
+    def axes_of(self, name: str) -> tuple[str, ...]:
+        """The names of an array's axes, without computing it."""
         axes = _AXES.get(name.rsplit(".", 1)[-1], ("position", "d_model"))
-        return axes if len(self._shape(name)) == len(axes) else ("window", *axes)
+        return axes if len(self.shape_of(name)) == len(axes) else ("window", *axes)
 
     def _along(self, name: str, axis: str) -> tuple[str, ...]:
         """The tokens along an axis. In cross-attention keys are the encoder's, and queries the decoder's."""
@@ -190,7 +192,7 @@ class Trace:
         """The values of the first `length` positions of the decoder."""
         if name.startswith("encoder."):
             return values
-        for axis, along in enumerate(self._axes(name)):
+        for axis, along in enumerate(self.axes_of(name)):
             own = along in ("position", "query") or (along == "key" and ".cross." not in name)
             values = values.take(range(length), axis) if own else values
         return values

@@ -74,9 +74,12 @@ class Recording:
         return recorded
 
 
-def facts(model: Any, engine: Any) -> dict[str, Any]:
-    """What a page says about the model."""
+def facts(model: Any, engine: Any, chosen: Sequence[int] = ()) -> dict[str, Any]:
+    """What a trace says about the model, and the ids that it wrote."""
+    tokenizer = model.tokenizer
     return {
+        "chosen": list(chosen),
+        "vocabulary": tokenizer.pieces(range(tokenizer.size)),
         "config": engine.model.config.to_dict(),
         "languages": model.card.get("languages"),
         "classes": list(getattr(model, "classes", [])),

@@ -1,15 +1,19 @@
 """The trace of a translator: a recorded search, then one forward pass over the output it found."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as with_changes
 from typing import Any
 
 from jumok.engines.options import DecodingOptions
 from jumok.engines.torch_models import padded
 from jumok.engines.translator.engine import longest_output
+from jumok.engines.translator.text import Source
 from jumok.errors import ConfigError, InputError
 from jumok.lens.beams import Search, SearchRecorder
+from jumok.lens.importance import Quality
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import Recording, facts, require_tokens, torch_engine
+from jumok.metrics.translation import corpus_scores
 from jumok.search.beam import choose_best
 from jumok.search.constraints import Rules
 from jumok.search.decoding import decode
@@ -23,26 +27,45 @@ def trace(
     text: str,
     *,
     target: str | None = None,
+    target_ids: Sequence[int] | None = None,
+    force: Sequence[int] | None = None,
     replace: Mapping[int, str] | None = None,
+    sentence: int | None = None,
     **options: Any,
 ) -> Trace:
-    """The trace of one sentence. `target` forces an output; `replace` puts other tokens at positions of the source."""
+    """The trace of one sentence; `sentence` is its number in a text of several. `target` or `target_ids` force an
+    output, `force` the ids that it begins with; `replace` puts other tokens at positions of the source."""
     engine, tokenizer = torch_engine(translator), translator.tokenizer
     chosen = DecodingOptions.of(**options)
     if chosen.sampling is not None:
         raise ConfigError("A sampled translation cannot be traced; give it as `target=` instead.")
-    [source] = tokenizer.encode([normalize(text)])
-    require_tokens(source, text)
-    source = _replaced(source, replace or {}, tokenizer)
-    if engine.longest is not None and len(source) > engine.longest:
-        raise InputError(f"The text has {len(source)} tokens; the model's longest input has {engine.longest}.")
+    sentences = translator.sources(text, chosen)
+    one = _one_of(sentences, sentence, text)
+    source = _replaced(one.ids, replace or {}, tokenizer)
     search = None
-    if target is None:
-        [prefix] = tokenizer.encode([chosen.prefix.lstrip()]) if chosen.prefix else [[]]
+    if target_ids is not None:
+        output = _known(target_ids, tokenizer)
+    elif target is None:
+        [prefix] = tokenizer.encode([chosen.prefix.lstrip()]) if chosen.prefix else [_known(force or (), tokenizer)]
         output, search = search_recorded(engine, tokenizer, source, prefix, chosen)
     else:
         [output] = tokenizer.encode([normalize(target)])
-    return forced(translator, engine, text, source, output, search)
+    found = forced(translator, engine, one.text, source, output, search)
+    found.facts["sentences"] = [each.text for each in sentences]
+    return found if not one.capitals else with_changes(found, output=translator.in_capitals(found.output))
+
+
+def _one_of(sentences: Sequence[Source], number: int | None, text: str) -> Source:
+    if not sentences:
+        require_tokens((), text)
+    if number is None and len(sentences) > 1:
+        raise InputError(
+            f"The text has {len(sentences)} sentences or parts, which are translated one by one. Choose one with "
+            "`sentence=`, counted from 0."
+        )
+    if not 0 <= (number or 0) < len(sentences):
+        raise InputError(f"The text has no sentence {number}: it has {len(sentences)}, counted from 0.")
+    return sentences[number or 0]
 
 
 def forced(
@@ -61,7 +84,7 @@ def forced(
         "chosen": tuple(pieces([*output, EOS])),
     }
     [translation] = tokenizer.decode([output])
-    found = facts(translator, engine)
+    found = facts(translator, engine, [*output, EOS])
     return Trace("translator", text, translation, recording.tensors, sides, search, found)
 
 
@@ -91,6 +114,14 @@ def search_recorded(
     return found[0].ids, searches[id(found)]
 
 
+def _known(ids: Sequence[int], tokenizer: Any) -> list[int]:
+    """The ids, if they can be in an output."""
+    for token in ids:
+        if not EOS < token < tokenizer.size:
+            raise InputError(f"{token} is not the id of a token of the vocabulary: ids go up to {tokenizer.size - 1}.")
+    return list(ids)
+
+
 def _replaced(source: list[int], changes: Mapping[int, str], tokenizer: Any) -> list[int]:
     """The source with other tokens at some positions."""
     ids = {piece: number for number, piece in enumerate(tokenizer.pieces(range(tokenizer.size)))} if changes else {}
@@ -101,3 +132,21 @@ def _replaced(source: list[int], changes: Mapping[int, str], tokenizer: Any) -> 
             raise InputError(f'"{piece}" is not a token of the vocabulary; "▁" marks the start of a word.')
         source = [*source[:position], ids[piece], *source[position + 1 :]]
     return source
+
+
+def measure(translator: Any, examples: Sequence[tuple[str, str]], score: bool) -> Callable[[], Quality]:
+    """Log-probability of the targets and, with `score`, BLEU of greedy translations, with PyTorch."""
+    engine = torch_engine(translator)
+    sides = ([normalize(text) for text in side] for side in zip(*examples, strict=True))
+    sources, targets = map(translator.tokenizer.encode, sides)
+
+    def run() -> Quality:
+        found = engine.score(sources, targets)
+        bleu = None
+        if score:
+            hypotheses = engine.generate(sources, DecodingOptions(beam=1))
+            outputs = translator.tokenizer.decode([best[0].ids for best in hypotheses])
+            bleu = corpus_scores(outputs, [target for _, target in examples]).bleu
+        return Quality(sum(map(sum, found)) / sum(map(len, found)), bleu, tuple(found[0]))
+
+    return run

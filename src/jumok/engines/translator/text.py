@@ -89,8 +89,8 @@ class _Translated:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """A segment as the model is given it."""
+class Source:
+    """A sentence of a text, or a part of a long one, as the model is given it."""
 
     text: str
     ids: list[int]
@@ -168,9 +168,7 @@ class TextTranslator(Facade):
 
     def translate_batch(self, texts: Sequence[str], options: DecodingOptions = DEFAULTS) -> list[Result]:
         """A result for every text, in their order. Lines of a text are translated one by one and stay lines."""
-        splits, encoded = self._split([normalize(text) for text in require_texts("texts", texts)], options)
-        segments = [segment.text for split in splits for segment in split.segments]
-        sources = [self._in_known_case(text, encoded[text], options) for text in segments]
+        splits, sources = self._sources(texts, options)
         translated = self._translate_segments(sources, self._prefixes(splits, options), options)
         weights: list[FloatMatrix] = []
         if options.alignment:
@@ -181,6 +179,15 @@ class TextTranslator(Facade):
             self._result(split, translated[begin:end], weights[begin:end], options)
             for split, (begin, end) in zip(splits, pairwise(ends), strict=True)
         ]
+
+    def sources(self, text: str, options: DecodingOptions = DEFAULTS) -> list[Source]:
+        """The sentences of a text as the model is given them."""
+        return self._sources([text], options)[1]
+
+    def _sources(self, texts: Sequence[str], options: DecodingOptions) -> tuple[list[Split], list[Source]]:
+        splits, encoded = self._split([normalize(text) for text in require_texts("texts", texts)], options)
+        segments = [segment.text for split in splits for segment in split.segments]
+        return splits, [self._in_known_case(text, encoded[text], options) for text in segments]
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
         """The log-probabilities of every target's tokens, given its source; the last one is that of `</s>`."""
@@ -232,19 +239,23 @@ class TextTranslator(Facade):
         source, target = (re.split("[-_]", str(language).lower())[0] for language in languages)
         return source, target
 
-    def _in_known_case(self, text: str, ids: list[int], options: DecodingOptions) -> _Source:
+    def _in_known_case(self, text: str, ids: list[int], options: DecodingOptions) -> Source:
         """A text in capital letters becomes one in small letters, if the vocabulary has fewer, longer tokens for it.
         So does any text for a vocabulary without capital letters."""
         language, _ = self._languages
         if options.prefix:
-            return _Source(text, ids, capitals=False)
+            return Source(text, ids, capitals=False)
         if is_upper_case(text) and upper_case(small := lower_case(text, language), language) == text:
             best = min(self.tokenizer.encode([sentence_case(text, language), small]), key=len)
             if len(best) < len(ids):
-                return _Source(text, best, capitals=True)
+                return Source(text, best, capitals=True)
         elif self._is_uncased:
             ids = self.tokenizer.encode([lower_case(text, language)])[0]
-        return _Source(text, ids, capitals=False)
+        return Source(text, ids, capitals=False)
+
+    def in_capitals(self, output: str) -> str:
+        """An output as it is written for a text in capital letters."""
+        return upper_case(output, self._languages[1])
 
     @cached_property
     def _is_uncased(self) -> bool:
@@ -265,7 +276,7 @@ class TextTranslator(Facade):
         return [[] if number else prefix for split in splits for number in range(len(split.segments))]
 
     def _translate_segments(
-        self, sources: list[_Source], prefixes: list[list[int]] | None, options: DecodingOptions
+        self, sources: list[Source], prefixes: list[list[int]] | None, options: DecodingOptions
     ) -> list[_Translated]:
         bias, ids = self._bias(options.bias), [source.ids for source in sources]
         found = self.engine.generate(ids, options, prefixes=prefixes, bias=bias)
@@ -282,11 +293,10 @@ class TextTranslator(Facade):
         pointless = 0 < options.no_repeat_ngram <= RETRY_NGRAM
         resolved = resolve_loops(found, ids, search_again) if options.resolve_loops and not pointless else found
         texts = iter(self.tokenizer.decode([hypothesis.ids for hypotheses in resolved for hypothesis in hypotheses]))
-        _, language = self._languages
 
-        def output(source: _Source) -> str:
+        def output(source: Source) -> str:
             text = _in_one_line(next(texts))
-            return upper_case(text, language) if source.capitals else text
+            return self.in_capitals(text) if source.capitals else text
 
         return [
             _Translated(source.text, source.ids, best, [output(source) for _ in best], best is not first)

@@ -1,0 +1,181 @@
+"""jumok look: the explorer, in which one sees a model think."""
+
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumok.cli.options import JSON, MODEL, PATH, print_json, say
+from jumok.errors import ConfigError, InputError
+
+PORT = 8420
+EXAMPLES = 100  # of a file, at most, for ranking heads
+SAMPLES = 6
+ANIMAL = "The animal didn't cross the street because it was too tired."  # a sentence of the built-in corpus
+
+
+@click.command(epilog='Example: jumok look -m run "I am a student."')
+@MODEL
+@click.argument("sentence", required=False, help="The sentence to begin with.")
+@click.option("--save", type=PATH, metavar="FILE", help="Write the page of this sentence to one HTML file and exit.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", help=f"Port on 127.0.0.1. [{PORT}, or the next free one]"
+)
+@click.option("--open/--no-open", "open_browser", default=True, help="Open the page in a browser.")
+@click.option(
+    "--rank-heads",
+    type=PATH,
+    metavar="FILE",
+    help="Switch off each head in turn and print what it costs on FILE; no page.",
+)
+@JSON
+def command(
+    model: Path,
+    sentence: str | None,
+    save: Path | None,
+    port: int | None,
+    open_browser: bool,
+    rank_heads: Path | None,
+    as_json: bool,
+) -> None:
+    """Look into a model: its attention, its search, and every value it computes.
+
+    The page is served to this computer only. With --save it is one HTML file, which opens in any browser.
+    """
+    if rank_heads is not None:
+        _rank(model, rank_heads, as_json)
+        return
+    from jumok.lens.session import Session
+
+    entries = _entries(model)
+    session = Session(entries, model if (model / "run.json").exists() else None)
+    start = _start(model, session.model(0), sentence)
+    if save is not None:
+        save_explorer(session, start, save)
+        return
+    _serve(session, start, port, open_browser)
+
+
+def save_explorer(session: Any, start: dict[str, Any], path: Path) -> None:
+    """Write the page of a sentence to a file, and say what was left out."""
+    from jumok.lens.saved import save_page, saved_start
+
+    saved = saved_start(session, start)
+    save_page(saved, path)
+    say(f"Saved {path} ({path.stat().st_size / 1e6:.1f} MB). It opens in any browser.")
+    left_out = saved["traces"][0]["trace"]["left_out"]
+    if left_out:
+        shown = ", ".join(left_out[:3])
+        say(f"Left out, because the page would be too large: {len(left_out)} arrays, such as {shown}.")
+
+
+def _serve(session: Any, start: dict[str, Any], port: int | None, open_browser: bool) -> None:
+    from jumok.lens.explorer import Explorer
+
+    server = None
+    for candidate in [port] if port is not None else [*range(PORT, PORT + 20), 0]:
+        try:
+            server = Explorer(session, candidate, start)
+            break
+        except ConfigError:
+            if port is not None:
+                raise
+    assert server is not None  # the last candidate is any free port
+    say(f"Open {server.url} in a browser. Press Ctrl-C to end.")
+    if open_browser:
+        webbrowser.open(server.url)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.server_close()
+
+
+def _start(model: Path, loaded: Any, sentence: str | None) -> dict[str, Any]:
+    """What the page begins with: a sentence, others to try, the path to name in code."""
+    samples = _samples(model)
+    if loaded.card.get("inputs") == ["train.en", "train.ko"]:  # the names that the demo gives to its corpus
+        samples = [ANIMAL, "I am a student.", *samples]
+    if sentence is None and not samples:
+        raise InputError("Give a sentence to begin with: this model has no samples of its own.")
+    return {"path": str(model), "text": samples[0] if sentence is None else sentence, "samples": samples[:SAMPLES]}
+
+
+def _samples(model: Path) -> list[str]:
+    """Sentences that the training was validated with."""
+    from jumok.training.records import read_log
+
+    if not (model / "run.json").exists():
+        return []
+    validations = [entry for entry in read_log(model) if entry["event"] == "valid" and entry.get("samples")]
+    samples = validations[-1]["samples"] if validations else []
+    return [sample["source"] for sample in samples if isinstance(sample, dict) and "source" in sample]
+
+
+def _entries(model: Path) -> list[Any]:
+    """The model, and the checkpoints of its training."""
+    from jumok.engines.loading import load
+    from jumok.lens.session import Entry
+    from jumok.training.records import CHECKPOINTS
+
+    entries = [Entry(model.resolve().name, partial(load, model, "torch"))]
+    for path in sorted((model / CHECKPOINTS).glob("step-*")):
+        entries.append(Entry(path.name, partial(_load_checkpoint, model, path)))
+    return entries
+
+
+def _load_checkpoint(run: Path, checkpoint: Path) -> Any:
+    """The model of a run with the weights of one of its checkpoints."""
+    from jumok.engines.loading import load
+    from jumok.lens.tracing import torch_engine
+    from jumok.training.checkpoint import load_group
+
+    loaded = load(run, "torch")
+    weights = load_group(checkpoint.parent, int(checkpoint.name.split("-")[1]), "model")
+    if weights is None:
+        raise InputError(f"{checkpoint}: cannot be read any more; choose another checkpoint.")
+    torch_engine(loaded).model.load_state_dict(weights)
+    return loaded
+
+
+def _rank(model: Path, file: Path, as_json: bool) -> None:
+    from jumok.engines.loading import load
+    from jumok.lens.importance import measure_for, rank_heads
+
+    loaded = load(model, "torch")
+    examples = _examples(loaded, file)
+    say(f"Ranking heads on {len(examples)} examples of {file}.")
+    found = []
+    for head in rank_heads(loaded, measure_for(loaded, examples, score=True)):
+        if as_json:
+            print_json({name: value for name, value in asdict(head).items() if name != "tokens"})
+        found.append(head)
+    if as_json:
+        return
+    print("attention         head  Δ log-probability  Δ score")
+    for head in sorted(found, key=lambda head: head.log_prob):
+        score = "" if head.score is None else f"{head.score:+8.2f}"
+        print(f"{head.attention:16}  {head.head:4}  {head.log_prob:+17.4f} {score}")
+
+
+def _examples(loaded: Any, file: Path) -> Sequence[tuple[str, str]]:
+    """The first examples of a file: pairs, labelled texts or passages, as the task of the model has them."""
+    from jumok.data.examples import Rejections
+    from jumok.data.reading.labelled import read_labelled
+    from jumok.data.reading.pairs import aligned_texts
+    from jumok.data.reading.passages import read_passages
+
+    if loaded.task == "translator":
+        found = [(source, target) for source, target in islice(aligned_texts([file], None), EXAMPLES)]
+    elif loaded.task == "classifier":
+        texts = islice(read_labelled([file], Rejections(), loaded.classes), EXAMPLES)
+        found = [(example.inputs[0], example.label) for example in texts]
+    else:
+        found = [(example.inputs[0], "") for example in islice(read_passages([file], Rejections()), EXAMPLES)]
+    if not found:
+        raise InputError(f"{file}: has no usable examples.")
+    return found

@@ -1,0 +1,178 @@
+"""What the explorer can be asked: traces, arrays, the importance of heads, the log of a training. Requests are checked
+before anything runs; a request names models by their number, never by a path."""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from jumok.errors import InputError
+from jumok.lens.importance import measure_for, rank_heads
+from jumok.lens.interventions import changed
+from jumok.lens.page import document, encoded
+from jumok.lens.traces import Trace
+from jumok.lens.tracing import torch_engine, trace
+
+LONGEST_TEXT = 4_000  # characters
+KEPT_TRACES = 16
+Way = Literal["zero", "uniform"]
+
+
+class Request(BaseModel):
+    """A request of the page; an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Changes(Request):
+    """Changes of the model; see `jumok.lens.interventions.changed`."""
+
+    heads: list[tuple[str, int, Way]] = Field(default_factory=list, max_length=1_000)
+    beta: float | None = Field(default=None, ge=0, le=1e6, allow_inf_nan=False)
+    hard: bool = False
+    attention: str | None = None
+    positions: Literal["removed", "shuffled"] | int | None = None
+    seed: int = Field(default=0, ge=0, le=2**31)
+
+
+class TraceRequest(Request):
+    """A text, and how it is traced."""
+
+    model: int = 0
+    text: str = Field(max_length=LONGEST_TEXT)
+    target: str | None = Field(default=None, max_length=LONGEST_TEXT)
+    target_ids: list[int] | None = Field(default=None, max_length=1_000)  # the same by ids
+    force: list[int] | None = Field(default=None, max_length=1_000)  # ids that the output begins with
+    sentence: int = Field(default=0, ge=0, le=10_000)  # of a text of several
+    replace: dict[int, str] = Field(default_factory=dict, max_length=100)
+    beam: int = Field(default=5, ge=1, le=20)
+    length_penalty: float = Field(default=1.0, ge=0, le=5)
+    continue_by: int = Field(default=0, ge=0, le=200)
+    changes: Changes = Field(default_factory=lambda: Changes())
+
+
+class RankRequest(Request):
+    """Heads are ranked by the log-probability of `target`, or of the model's own output."""
+
+    model: int = 0
+    text: str = Field(max_length=LONGEST_TEXT)
+    target: str | None = Field(default=None, max_length=LONGEST_TEXT)
+    way: Way = "zero"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model that the page may choose."""
+
+    title: str
+    load: Callable[[], Any]  # the loaded model, with PyTorch
+
+
+class Session:
+    """Loaded models and the traces that a page has seen. For several threads: one model runs at a time."""
+
+    def __init__(self, entries: Sequence[Entry], run: Path | None = None) -> None:
+        self.entries, self.run = list(entries), run
+        self._loaded: dict[int, Any] = {}
+        self._traces: OrderedDict[str, Trace] = OrderedDict()
+        self._running = threading.RLock()
+        self._count = 0
+
+    def model(self, number: int) -> Any:
+        """A model by its number, loaded when it is first asked for, with PyTorch."""
+        if not 0 <= number < len(self.entries):
+            raise InputError(f"There is no model {number}: they are numbered from 0 to {len(self.entries) - 1}.")
+        with self._running:
+            if number not in self._loaded:
+                self._loaded[number] = self.entries[number].load()
+            return self._loaded[number]
+
+    def models(self) -> list[dict[str, Any]]:
+        """What the picker shows."""
+        found = []
+        for number, entry in enumerate(self.entries):
+            model = self.model(number) if number == 0 or number in self._loaded else None
+            facts = {"task": model.task, "card": model.card} if model else {}
+            config = torch_engine(model).model.config.to_dict() if model else {}
+            found.append({"id": number, "title": entry.title, "config": config, **facts})
+        return found
+
+    def trace(self, contents: dict[str, Any], *, everything: bool = False) -> dict[str, Any]:
+        """The document of a text's trace; its arrays can be asked for by its id. `everything` is for a saved page."""
+        request = parse(TraceRequest, contents)
+        with self._running:
+            model = self.model(request.model)
+            with _changes(model, request.changes):
+                found = trace(model, request.text, **_options(request, model))
+            self._count += 1
+            identity = f"t{self._count}"
+            self._traces[identity] = found
+            while len(self._traces) > KEPT_TRACES:
+                self._traces.popitem(last=False)
+        return document(found, identity=identity, everything=everything)
+
+    def array(self, identity: str, name: str) -> bytes:
+        """The values of an array of a trace, as float32."""
+        found = self._traces.get(identity)
+        if found is None:
+            raise InputError("This trace is no longer kept: ask for it again.")
+        return encoded(found[name])
+
+    def rank(self, contents: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Every head, as soon as it is measured. Stop taking from it to cancel."""
+        request = parse(RankRequest, contents)
+        with self._running:
+            model = self.model(request.model)
+            target = request.target if request.target is not None else trace(model, request.text).output
+            measure = measure_for(model, [(request.text, target)], score=False)
+            found = rank_heads(model, measure, request.way)
+        while True:
+            with self._running:  # between two heads others may run
+                head = next(found, None)
+            if head is None:
+                return
+            yield asdict(head)
+
+    def log(self) -> list[dict[str, Any]]:
+        """The log of the training whose run directory this is, and how it was configured; empty without one."""
+        from jumok.files import MAX_JSON_BYTES, parse_json_object, read_bounded
+
+        path = self.run / "log.jsonl" if self.run else None
+        if path is None or not path.exists():
+            return []
+        lines = read_bounded(path, 64 * MAX_JSON_BYTES).splitlines()
+        return [parse_json_object(line, path) for line in lines if line.strip()]
+
+
+def parse(kind: Any, contents: dict[str, Any]) -> Any:
+    """A checked request; what is wrong with it is one InputError."""
+    try:
+        return kind.model_validate_json(json.dumps(contents))  # as JSON: there a list may be a tuple
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(f"{where}: {first['msg']}") from error
+
+
+def _options(request: TraceRequest, model: Any) -> dict[str, Any]:
+    """The options of `trace` for the task of the model."""
+    if model.task == "language_model":
+        return {"continue_by": request.continue_by, "temperature": 0.0} if request.continue_by else {}
+    if model.task != "translator":
+        return {}
+    options: dict[str, Any] = {"target": request.target, "target_ids": request.target_ids}
+    options |= {"force": request.force, "replace": request.replace, "sentence": request.sentence}
+    return options | {"beam": request.beam, "length_penalty": request.length_penalty}
+
+
+def _changes(model: Any, changes: Changes) -> AbstractContextManager[None]:
+    if changes == Changes():
+        return nullcontext()
+    given = changes.model_dump(exclude={"heads"})
+    return changed(model, heads={(name, head): way for name, head, way in changes.heads}, **given)

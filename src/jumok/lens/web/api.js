@@ -1,0 +1,115 @@
+// Where the page gets its data: from the server of `jumok look`, or from what was saved into the file.
+
+import { Tensor, decode } from "jumok/tensor.js";
+
+export class NeedsServer extends Error {}
+
+export class Source {
+  constructor(start) {
+    this.start = start;
+    this.live = Boolean(start.server);
+    this.arrays = new Map();
+  }
+
+  async texts(language) {
+    if (!this.live) return JSON.parse(this.start.texts[language]);
+    return (await fetch(`/web/${language}.json`)).json();
+  }
+
+  async models() {
+    return this.live ? this.get("/api/models") : this.start.models;
+  }
+
+  /** The trace of a request {model, text, …}; in a saved page only what was saved. */
+  async trace(request, signal) {
+    if (this.live) return this.post("/api/trace", request, signal);
+    const key = JSON.stringify(canonical(request));
+    const found = this.start.traces.find((saved) => JSON.stringify(canonical(saved.request)) === key);
+    if (!found) throw new NeedsServer();
+    return found.trace;
+  }
+
+  /** Whether this trace can be made here. */
+  async has(request) {
+    try {
+      if (!this.live) await this.trace(request);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** An array of a trace. Each is fetched once. */
+  async array(trace, name) {
+    const described = trace.arrays[name];
+    if (!described) return null;
+    const key = `${trace.id}/${name}`;
+    if (!this.arrays.has(key)) this.arrays.set(key, this.values(trace, name, described));
+    return new Tensor(name, described.axes, described.shape, await this.arrays.get(key));
+  }
+
+  async values(trace, name, described) {
+    if (described.data !== undefined) return decode(described.data);
+    if (!this.live) throw new NeedsServer();
+    const query = new URLSearchParams({ trace: trace.id, name });
+    const answer = await fetch(`/api/array?${query}`);
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    return new Float32Array(await answer.arrayBuffer());
+  }
+
+  /** Calls `onHead` for every head as it is measured. */
+  async rank(request, onHead, signal) {
+    if (!this.live) {
+      const found = this.start.ranks?.find((saved) => saved.request.text === request.text && saved.request.way === request.way);
+      if (!found) throw new NeedsServer();
+      found.heads.forEach(onHead);
+      return;
+    }
+    const answer = await this.send("/api/rank", request, signal);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      lines.filter(Boolean).forEach((line) => onHead(JSON.parse(line)));
+    }
+  }
+
+  async log() {
+    return this.live ? this.get("/api/log") : (this.start.log ?? []);
+  }
+
+  async get(path) {
+    const answer = await fetch(path);
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    return answer.json();
+  }
+
+  async post(path, body, signal) {
+    return (await this.send(path, body, signal)).json();
+  }
+
+  async send(path, body, signal) {
+    const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal };
+    const answer = await fetch(path, options);
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    return answer;
+  }
+}
+
+/** A request without what is empty, its keys in order: equal requests have equal text. */
+function canonical(value) {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.keys(value)
+    .sort()
+    .map((key) => [key, canonical(value[key])])
+    .filter(([, inner]) => inner !== undefined && inner !== null && inner !== false && !isEmpty(inner));
+  return Object.fromEntries(kept);
+}
+
+function isEmpty(value) {
+  return typeof value === "object" && Object.keys(value).length === 0;
+}

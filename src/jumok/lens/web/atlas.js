@@ -1,0 +1,243 @@
+// The attention atlas: every head of every layer, small; one of them large, in every stage from scores to its output.
+
+import { css, diverging, sequential } from "jumok/colors.js";
+import { choice, fill, h, number, segments } from "jumok/dom.js";
+import { figure } from "jumok/figure.js";
+import { Heatmap, legend } from "jumok/heatmap.js";
+import { byWords, entropy, share, shown, wordsOf } from "jumok/tensor.js";
+import { t } from "jumok/texts.js";
+
+const STAGES = ["scores", "masked", "weights", "mixed"];
+const ORDERS = {
+  place: () => 0,
+  entropy: (weights) => entropy(weights),
+  diagonal: (weights) => -share(weights, 0),
+  previous: (weights) => -share(weights, -1),
+};
+
+export const id = "atlas";
+
+export async function show(root, app) {
+  const { trace } = app;
+  const kinds = attentionKinds(trace);
+  const kind = kinds.includes(app.place.kind) ? app.place.kind : kinds[kinds.length - 1];
+  const heads = await thumbnails(app, kind);
+  const order = ORDERS[app.place.order] ? app.place.order : "place";
+  heads.sort((a, b) => ORDERS[order](a.weights) - ORDERS[order](b.weights) || a.layer - b.layer || a.head - b.head);
+  const chosen = heads.find((one) => one.layer === app.place.layer && one.head === app.place.head) ?? heads[0];
+  const big = h("div", { class: "atlas-big" });
+  fill(
+    root,
+    h("p", { class: "lead" }, t("atlas.lead")),
+    h(
+      "div",
+      { class: "controls" },
+      segments(t("atlas.kind"), kinds.map((one) => [one, t(`attention.${one}`)]), kind, (next) => app.go({ kind: next })),
+      choice(t("atlas.order"), Object.keys(ORDERS).map((one) => [one, t(`atlas.order.${one}`)]), order, (next) => app.go({ order: next })),
+      segments(t("atlas.stage"), STAGES.map((one) => [one, t(`stage.${one}`)]), app.place.stage ?? "weights", (next) => app.go({ stage: next })),
+      segments(t("atlas.form"), ["map", "lines", "bars"].map((one) => [one, t(`atlas.form.${one}`)]), app.place.form ?? "map", (next) => app.go({ form: next })),
+      segments(t("atlas.units"), [["subwords", t("atlas.subwords")], ["words", t("atlas.words")]], app.place.units ?? "subwords", (next) => app.go({ units: next })),
+    ),
+    h("div", { class: "atlas" }, thumbnailGrid(app, heads, chosen), big),
+  );
+  await showBig(big, app, kind, chosen);
+}
+
+/** Which attentions a trace has: encoder self, decoder self, cross. */
+export function attentionKinds(trace) {
+  const names = Object.keys(trace.arrays);
+  return ["encoder.self", "decoder.self", "cross"].filter((kind) => names.some((name) => belongs(name, kind)));
+}
+
+function belongs(name, kind) {
+  if (!name.endsWith(".weights")) return false;
+  const [stack, , part] = name.split(".");
+  return kind === "cross" ? part === "cross" : part === "self" && stack === kind.split(".")[0];
+}
+
+async function thumbnails(app, kind) {
+  const heads = [];
+  for (const name of Object.keys(app.trace.arrays).filter((one) => belongs(one, kind))) {
+    const weights = await app.source.array(app.trace, name);
+    const leading = weights.axes[0] === "window" ? [app.place.window ?? 0] : [];
+    for (let head = 0; head < weights.shape[leading.length]; head += 1) {
+      const attention = name.replace(/\.weights$/, "");
+      heads.push({ attention, layer: Number(name.split(".")[1]), head, leading, weights: weights.matrix(...leading, head) });
+    }
+  }
+  return heads;
+}
+
+function thumbnailGrid(app, heads, chosen) {
+  const count = Math.max(...heads.map((one) => one.head)) + 1;
+  const grid = h("div", { class: "thumbnails", style: { gridTemplateColumns: `repeat(${count}, minmax(0, 1fr))` } });
+  for (const one of heads) {
+    const selected = one === chosen;
+    grid.append(
+      h(
+        "button",
+        {
+          type: "button",
+          class: "thumbnail",
+          "aria-pressed": String(selected),
+          "aria-label": t("atlas.head", { layer: one.layer, head: one.head }),
+          onclick: () => app.go({ layer: one.layer, head: one.head }),
+        },
+        thumbnail(one.weights),
+        h("span", {}, `${one.layer}·${one.head}`),
+        h("span", { class: "quiet" }, t("atlas.bits", { bits: number(entropy(one.weights), 1) })),
+      ),
+    );
+  }
+  return h("div", { class: "atlas-small" }, h("p", { class: "quiet" }, t("atlas.thumbnails")), grid);
+}
+
+function thumbnail(weights) {
+  const canvas = h("canvas", { width: weights.columns, height: weights.rows, "aria-hidden": "true" });
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(weights.columns, weights.rows);
+  const scale = sequential(0, Math.max(...weights.data));
+  weights.data.forEach((weight, index) => image.data.set([...scale.color(weight), 255], 4 * index));
+  pen.putImageData(image, 0, 0);
+  return canvas;
+}
+
+async function showBig(root, app, kind, chosen) {
+  const { trace, place } = app;
+  const stage = place.stage ?? "weights";
+  const name = `${chosen.attention}.${stage}`;
+  const values = (await app.source.array(trace, name)).matrix(...chosen.leading, chosen.head);
+  const queries = trace.sides[kind === "encoder.self" ? "encoder" : "decoder"];
+  const keys = trace.sides[kind === "decoder.self" ? "decoder" : "encoder"];
+  const hidden = stage === "scores" || stage === "mixed" ? () => "" : await hiddenCells(app, chosen, kind);
+  let [rows, columns, matrix] = [queries.map(shown), keys.map(shown), values];
+  let why = hidden;
+  const words = place.units === "words" && stage === "weights";
+  if (stage === "mixed") columns = Array.from({ length: values.columns }, (_, index) => String(index));
+  if (words) {
+    const [from, to] = [wordsOf(queries), wordsOf(keys)];
+    [rows, columns, matrix] = [from.map((one) => one.text), to.map((one) => one.text), byWords(values, from, to)];
+    why = (r, c) => hidden(from[r].end - 1, to[c].first);
+  }
+  const scale = stage === "weights" ? sequential(0, Math.max(...matrix.data)) : diverging(...matrix.range());
+  const describe = (r, c) =>
+    why(r, c)
+      ? t("atlas.masked", { query: rows[r], key: columns[c] })
+      : t(stage === "mixed" ? "atlas.cell.mixed" : "atlas.cell", { query: rows[r], key: columns[c], value: number(matrix.at(r, c)) });
+  const common = { rows, columns, value: (r, c) => matrix.at(r, c), hidden: why, scale, describe };
+  const form = stage === "mixed" ? "map" : (place.form ?? "map");
+  const picture = form === "lines" ? lines(common) : form === "bars" ? bars(common, app) : map(common, stage, chosen);
+  const notes = { future: kind === "decoder.self" && stage !== "scores" ? t("mask.future") : "" };
+  fill(
+    root,
+    figure({
+      title: t("atlas.head", { layer: chosen.layer, head: chosen.head }),
+      caption: `${name} · ${t(`stage.${stage}.formula`)}`,
+      picture,
+      name: name.replaceAll(".", "-"),
+      python: python(app, name, chosen.head),
+      extra: legend(scale, notes),
+    }),
+    h(
+      "dl",
+      { class: "facts" },
+      fact(t("atlas.entropy"), t("atlas.bits", { bits: number(entropy(chosen.weights), 2) })),
+      fact(t("atlas.diagonal"), number(share(chosen.weights, 0), 2)),
+      fact(t("atlas.previous"), number(share(chosen.weights, -1), 2)),
+    ),
+  );
+}
+
+/** Why a cell is masked: because it lies in the future, or is padding. */
+async function hiddenCells(app, { attention, leading }, kind) {
+  const found = await app.source.array(app.trace, `${attention}.mask`);
+  if (!found) return () => "";
+  const mask = found.matrix(...leading);
+  return (row, column) => (mask.at(row, column) ? "" : kind === "decoder.self" && column > row ? "future" : "padding");
+}
+
+function fact(name, value) {
+  return [h("dt", {}, name), h("dd", {}, value)];
+}
+
+function map(common, stage, chosen) {
+  const label = t("atlas.map.label", { layer: chosen.layer, head: chosen.head });
+  const titles = { rowTitle: t("axis.query"), columnTitle: t(stage === "mixed" ? "axis.d_v" : "axis.key") };
+  return new Heatmap({ ...common, ...titles, label, numbers: common.columns.length <= 24, cell: stage === "mixed" ? { width: 24, height: 26 } : null });
+}
+
+/** Queries on the left, keys on the right, a line as thick as its weight. On a canvas: thousands of lines do not freeze. */
+function lines({ rows, columns, value, hidden, describe }) {
+  const step = 26;
+  const [width, height] = [640, Math.max(rows.length, columns.length) * step + 40];
+  const canvas = h("canvas", { width: width * 2, height: height * 2, style: { width: `${width}px`, height: `${height}px` }, role: "img", "aria-label": t("atlas.form.lines") });
+  const readout = h("output", { class: "readout", "aria-live": "polite" });
+  const pen = canvas.getContext("2d");
+  const style = getComputedStyle(document.documentElement);
+  const y = (index) => 40 + index * step;
+  const paint = (only) => {
+    pen.setTransform(2, 0, 0, 2, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.font = `13px ${getComputedStyle(document.body).fontFamily}`;
+    pen.fillStyle = style.getPropertyValue("--quiet");
+    pen.textAlign = "right";
+    pen.fillText(t("axis.query"), 180, 16);
+    pen.textAlign = "left";
+    pen.fillText(t("axis.key"), width - 180, 16);
+    pen.strokeStyle = style.getPropertyValue("--accent");
+    rows.forEach((_, row) => {
+      if (only !== null && row !== only) return;
+      columns.forEach((_, column) => {
+        const weight = hidden(row, column) ? 0 : value(row, column);
+        if (weight < 0.01) return;
+        pen.globalAlpha = Math.min(1, weight);
+        pen.lineWidth = 0.5 + 3.5 * Math.min(1, weight);
+        pen.beginPath();
+        pen.moveTo(190, y(row));
+        pen.bezierCurveTo(320, y(row), 320, y(column), width - 190, y(column));
+        pen.stroke();
+      });
+    });
+    pen.globalAlpha = 1;
+    pen.fillStyle = style.getPropertyValue("--text");
+    pen.textAlign = "right";
+    rows.forEach((text, row) => pen.fillText(text, 180, y(row) + 4));
+    pen.textAlign = "left";
+    columns.forEach((text, column) => pen.fillText(text, width - 180, y(column) + 4));
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const row = Math.round((event.offsetY - 40) / step);
+    const inside = event.offsetX < 320 && row >= 0 && row < rows.length;
+    paint(inside ? row : null);
+    const best = inside ? [...columns.keys()].filter((column) => !hidden(row, column)).sort((a, b) => value(row, b) - value(row, a)).slice(0, 3) : [];
+    readout.textContent = best.map((column) => describe(row, column)).join(" · ");
+  });
+  paint(null);
+  return { element: h("div", { class: "map" }, h("div", { class: "map-scroller" }, canvas), readout), canvas };
+}
+
+/** One query: a bar for every key. */
+function bars({ rows, columns, value, hidden, describe, scale }, app) {
+  const chosen = Math.min(app.place.query ?? rows.length - 1, rows.length - 1);
+  const picker = choice(t("axis.query"), rows.map((text, row) => [String(row), `${row} ${text}`]), String(chosen), (row) => app.go({ query: Number(row) }));
+  const most = Math.max(...columns.map((_, column) => (hidden(chosen, column) ? 0 : Math.abs(value(chosen, column)))));
+  const list = columns.map((text, column) => {
+    const why = hidden(chosen, column);
+    const width = why ? 0 : (100 * Math.abs(value(chosen, column))) / (most || 1);
+    return h(
+      "li",
+      { title: describe(chosen, column) },
+      h("span", { class: "bar-name" }, text),
+      h("span", { class: why ? "bar masked" : "bar" }, h("i", { style: { width: `${width}%`, background: css(scale.color(scale.high)) } })),
+      h("span", { class: "bar-value" }, why ? t("mask.short") : number(value(chosen, column))),
+    );
+  });
+  return { element: h("div", {}, picker, h("ol", { class: "bars" }, list)) };
+}
+
+/** The code that gets an array in Python. */
+export function python(app, name, head) {
+  const quoted = JSON.stringify(app.trace.text);
+  const index = head === undefined ? "" : `[${head}]`;
+  return `import jumok\nfrom jumok.lens import trace\n\nmodel = jumok.load(${JSON.stringify(app.modelPath ?? "run")}, "torch")\narray = trace(model, ${quoted})[${JSON.stringify(name)}]\nvalues = array.values${index}  # ${app.trace.arrays[name]?.axes.join(" × ") ?? ""}\n`;
+}

@@ -1,0 +1,211 @@
+// Decoding and beams: the tree of the search. Branches that went on are solid, pruned ones grey with the reason.
+
+import { fill, h, number, segments } from "jumok/dom.js";
+import { figure } from "jumok/figure.js";
+import { shown } from "jumok/tensor.js";
+import { t } from "jumok/texts.js";
+
+const [WIDTH, HEIGHT] = [116, 30];
+
+export const id = "beams";
+
+export async function show(root, app) {
+  if (!app.trace.search) {
+    fill(root, h("p", { class: "lead" }, t("beams.none")));
+    return;
+  }
+  const beam = app.place.beam ?? app.trace.search.beam;
+  const forced = app.place.force ? app.place.force.split(",").map(Number) : null;
+  const request = app.request({ beam, force: forced ?? undefined });
+  const trace = beam === app.trace.search.beam && !forced ? app.trace : await app.source.trace(request);
+  const greedy = (await app.source.has(app.request({ beam: 1 }))) ? await app.source.trace(app.request({ beam: 1 })) : null;
+  const search = trace.search;
+  const chosen = Math.min(app.place.node ?? search.best, search.nodes.length - 1);
+  fill(
+    root,
+    h("p", { class: "lead" }, t("beams.lead")),
+    h(
+      "div",
+      { class: "controls" },
+      segments(t("beams.beam"), [1, 2, 3, 5, 8].map((size) => [size, t("beams.size", { size })]), beam, (size) => app.go({ beam: size, node: null })),
+      forced && h("button", { type: "button", onclick: () => app.go({ force: null, node: null }) }, t("beams.unforce")),
+    ),
+    compared(trace, greedy, beam),
+    figure({ title: t("beams.tree"), caption: t("beams.legend"), picture: tree(app, search, chosen), name: "beams" }),
+    h("div", { class: "beam-detail" }, details(app, search, chosen)),
+  );
+}
+
+/** The output of this search beside that of greedy search. */
+function compared(trace, greedy, beam) {
+  const row = (label, one) => {
+    const best = one.search.nodes[one.search.best];
+    return h("tr", {}, h("th", {}, label), h("td", {}, one.output), h("td", {}, number(best.score)));
+  };
+  return h(
+    "table",
+    { class: "plain" },
+    h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, t("column.output")), h("th", {}, t("column.score")))),
+    h("tbody", {}, row(t("beams.size", { size: beam }), trace), greedy && row(t("beams.greedy"), greedy)),
+  );
+}
+
+/** Where every node stands: a column a step, the best on top. */
+function places(search) {
+  const columns = new Map();
+  search.nodes.forEach((node, index) => {
+    if (!columns.has(node.step)) columns.set(node.step, []);
+    columns.get(node.step).push(index);
+  });
+  const found = new Map();
+  for (const [step, nodes] of columns) {
+    const rank = { kept: 0, finished: 0, stopped: 0, pruned: 1 };
+    nodes.sort((a, b) => rank[search.nodes[a].fate] - rank[search.nodes[b].fate] || search.nodes[b].total - search.nodes[a].total);
+    nodes.forEach((index, row) => found.set(index, [(step + 1) * WIDTH + 8, row * HEIGHT + 26]));
+  }
+  return found;
+}
+
+function tree(app, search, chosen) {
+  const at = places(search);
+  const width = Math.max(...[...at.values()].map(([x]) => x)) + WIDTH;
+  const height = Math.max(...[...at.values()].map(([, y]) => y)) + HEIGHT;
+  const path = new Set();
+  for (let node = chosen; node >= 0; node = search.nodes[node].parent) path.add(node);
+  const svg = h("svg:svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "tree", "aria-label": t("beams.tree"), class: "tree" });
+  search.nodes.forEach((node, index) => {
+    if (node.parent < 0) return;
+    const [[x1, y1], [x2, y2]] = [at.get(node.parent), at.get(index)];
+    const line = path.has(index) ? "edge chosen" : `edge ${node.fate}`;
+    svg.append(h("svg:path", { class: line, d: `M${x1 + WIDTH - 24},${y1} C${x1 + WIDTH},${y1} ${x2 - 20},${y2} ${x2 - 4},${y2}`, fill: "none" }));
+  });
+  search.nodes.forEach((node, index) => {
+    const [x, y] = at.get(index);
+    const words = t("beams.node", { token: node.text, score: number(node.score), fate: t(`fate.${node.fate}`), reason: node.reason });
+    const group = h(
+      "svg:g",
+      {
+        class: `node ${node.fate}${path.has(index) ? " chosen" : ""}${index === search.best ? " best" : ""}`,
+        transform: `translate(${x} ${y})`,
+        role: "treeitem",
+        tabindex: index === chosen ? "0" : "-1",
+        "aria-selected": String(index === chosen),
+        "aria-label": words,
+        onclick: () => app.go({ node: index }),
+        onkeydown: (event) => walk(event, app, search, index, at),
+      },
+      h("svg:rect", { x: -4, y: -11, width: WIDTH - 20, height: 22, rx: 5 }),
+      h("svg:text", { x: 2, y: 4 }, `${index === search.best ? "★ " : node.fate === "finished" ? "⚑ " : ""}${shortened(shown(node.text, 0, []))}`),
+      h("svg:text", { x: WIDTH - 30, y: 4, class: "score", "text-anchor": "end" }, number(node.score, 2)),
+      h("svg:title", {}, words),
+    );
+    svg.append(group);
+  });
+  return { element: h("div", { class: "map-scroller" }, svg), svg: () => asFile(svg), csv: () => table(search) };
+}
+
+function shortened(text) {
+  return text.length > 7 ? `${text.slice(0, 6)}…` : text;
+}
+
+function walk(event, app, search, index, at) {
+  const node = search.nodes[index];
+  const same = search.nodes.map((_, other) => other).filter((other) => search.nodes[other].step === node.step);
+  same.sort((a, b) => at.get(a)[1] - at.get(b)[1]);
+  const next = {
+    ArrowUp: same[same.indexOf(index) - 1],
+    ArrowDown: same[same.indexOf(index) + 1],
+    ArrowLeft: node.parent,
+    ArrowRight: search.nodes.findIndex((other) => other.parent === index),
+  }[event.key];
+  if (next === undefined || next < 0) return;
+  event.preventDefault();
+  app.go({ node: next });
+}
+
+/** The node that was chosen: its scores, the most probable next tokens, and going on from there. */
+function details(app, search, index) {
+  const node = search.nodes[index];
+  const ids = pathOf(search, index);
+  const length = node.step + 1;
+  return [
+    h("h2", {}, t("beams.hypothesis")),
+    h("p", { class: "hypothesis" }, pathTexts(search, index).join(" ")),
+    h(
+      "dl",
+      { class: "facts" },
+      h("dt", {}, t("beams.fate")),
+      h("dd", {}, [t(`fate.${node.fate}`), node.reason && `: ${reason(node.reason)}`]),
+      node.step >= 0 && [
+        h("dt", {}, "log P"),
+        h("dd", {}, number(node.log_prob, 4)),
+        h("dt", {}, t("beams.total")),
+        h("dd", {}, number(node.total, 4)),
+        h("dt", {}, t("beams.score")),
+        h("dd", { class: "formula" }, `${number(node.total, 4)} / ${length}^${search.length_penalty} = ${number(node.score, 4)}`),
+      ],
+    ),
+    node.top.length > 0 && [
+      h("h3", {}, t("beams.next")),
+      h(
+        "ol",
+        { class: "bars" },
+        node.top.map(([token, text, logProb]) =>
+          h(
+            "li",
+            {},
+            h("span", { class: "bar-name" }, text),
+            h("span", { class: "bar" }, h("i", { style: { width: `${100 * Math.exp(logProb)}%`, background: "var(--accent)" } })),
+            h("span", { class: "bar-value" }, number(logProb)),
+            app.source.live && token > 3 && h("button", { type: "button", class: "small", onclick: () => app.go({ force: [...ids, token].join(","), node: null }) }, t("beams.force")),
+          ),
+        ),
+      ),
+    ],
+    app.source.live && ids.length > 0 && h("button", { type: "button", onclick: () => app.go({ view: "atlas", kind: "cross", target: ids.filter((one) => one > 3).join(",") }) }, t("beams.attention")),
+  ];
+}
+
+/** Reasons come from the model's side in English; the page says them in its own words where it has them. */
+function reason(text) {
+  const known = [
+    [/^it is not among the (\d+) best/, "reason.beam"],
+    [/^it ends, but is not among the (\d+) best/, "reason.ends"],
+    [/^its score is not above ([-\d.]+)/, "reason.score"],
+    [/finished score ([-\d.]+)/, "reason.stopped"],
+    [/^forced$/, "reason.forced"],
+  ];
+  for (const [pattern, key] of known) {
+    const found = pattern.exec(text);
+    if (found) return t(key, { value: found[1] });
+  }
+  return text;
+}
+
+function pathOf(search, index) {
+  const ids = [];
+  for (let node = index; search.nodes[node].parent >= 0; node = search.nodes[node].parent) ids.unshift(search.nodes[node].token);
+  return ids;
+}
+
+function pathTexts(search, index) {
+  const texts = [];
+  for (let node = index; node >= 0; node = search.nodes[node].parent) texts.unshift(search.nodes[node].text);
+  return texts.map((text, place) => shown(text, place, texts));
+}
+
+function asFile(svg) {
+  const copy = svg.cloneNode(true);
+  const style = getComputedStyle(document.documentElement);
+  const [ink, line, accent] = ["--text", "--line", "--accent"].map((name) => style.getPropertyValue(name).trim());
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.prepend(h("svg:style", {}, `text{font:13px system-ui,sans-serif;fill:${ink}}rect{fill:none;stroke:${line}}path{stroke:${line};stroke-width:1.5}.chosen{stroke:${accent}}.pruned{opacity:.45}`));
+  return copy.outerHTML;
+}
+
+function table(search) {
+  const rows = search.nodes.map((node, index) => [index, node.parent, node.step, node.text, node.log_prob, node.total, node.score, node.fate, node.reason]);
+  const head = ["node", "parent", "step", "token", "log_prob", "total", "score", "fate", "reason"];
+  return [head, ...rows].map((row) => row.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n") + "\r\n";
+}
+

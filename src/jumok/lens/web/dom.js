@@ -1,0 +1,66 @@
+// Small helpers around the DOM: elements in one expression, and nothing that needs a framework.
+
+/** An element. `properties` are attributes, `on…` listeners, `class`, `style` and `dataset`; children may be strings. */
+export function h(tag, properties = {}, ...children) {
+  const svg = tag.startsWith("svg:");
+  const element = svg
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
+    : document.createElement(tag);
+  for (const [name, value] of Object.entries(properties ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style" && typeof value === "object") Object.assign(element.style, value);
+    else if (name === "dataset") Object.assign(element.dataset, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(element, children);
+  return element;
+}
+
+/** Append children: elements, strings, or lists of them; nothing for null, undefined and false. */
+export function add(element, children) {
+  for (const child of [children].flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+  return element;
+}
+
+/** Replace everything inside an element. */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  return add(element, children);
+}
+
+/** A select box with labelled options: [[value, label], …]. */
+export function choice(label, options, value, onchange) {
+  const select = h("select", { onchange: (event) => onchange(event.target.value) });
+  for (const [key, text] of options) select.append(h("option", { value: key, selected: key === value }, text));
+  return h("label", { class: "field" }, h("span", {}, label), select);
+}
+
+/** A row of buttons of which one is pressed. */
+export function segments(label, options, value, onchange) {
+  const buttons = options.map(([key, text]) =>
+    h("button", { type: "button", "aria-pressed": key === value ? "true" : "false", onclick: () => onchange(key) }, text),
+  );
+  return h("div", { class: "segments", role: "group", "aria-label": label }, buttons);
+}
+
+/** A number with as many digits as can be read. */
+export function number(value, digits = 3) {
+  if (value === -Infinity) return "−∞";
+  if (value === Infinity) return "∞";
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  const text = size !== 0 && (size >= 1e5 || size < 10 ** -digits) ? value.toExponential(2) : value.toFixed(digits);
+  return text.replace("-", "−");
+}
+
+/** Run once the browser is idle enough to draw, and only the last of several calls. */
+export function debounce(run, milliseconds) {
+  let timer = 0;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...values), milliseconds);
+  };
+}

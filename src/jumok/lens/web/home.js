@@ -1,0 +1,48 @@
+// The first page: what the model is, sentences to try, and where to go.
+
+import { fill, h, number } from "jumok/dom.js";
+import { t } from "jumok/texts.js";
+
+export const id = "home";
+
+export async function show(root, app) {
+  const { card = {}, config = {}, task } = app.model;
+  const languages = (card.languages ?? []).join(" → ");
+  fill(
+    root,
+    h("section", { class: "hero" }, h("h1", {}, t("home.title")), h("p", { class: "lead" }, t("home.lead"))),
+    app.trace && h("blockquote", { class: "pair" }, h("p", {}, app.trace.text), h("p", {}, app.trace.output)),
+    h(
+      "p",
+      { class: "doors" },
+      h("button", { type: "button", class: "primary", onclick: () => app.go({ view: "journey" }) }, t("home.journey")),
+      h("button", { type: "button", onclick: () => app.go({ view: "atlas" }) }, t("home.atlas")),
+    ),
+    samples(app),
+    h("h2", {}, t("home.card")),
+    h(
+      "dl",
+      { class: "facts" },
+      fact(t("card.task"), t(`task.${task}`)),
+      languages && fact(t("card.languages"), languages),
+      ...["encoder_layers", "decoder_layers", "heads", "d_model", "d_ff", "vocabulary"]
+        .filter((name) => config[name] !== undefined)
+        .map((name) => fact(t(`card.${name}`), Number(config[name]).toLocaleString())),
+      fact(t("card.norm"), t(`card.norm.${config.norm}`)),
+      ...Object.entries(card.metrics ?? {})
+        .filter(([, value]) => typeof value === "number")
+        .map(([name, value]) => fact(name, number(value, 2))),
+    ),
+  );
+}
+
+function samples(app) {
+  const sentences = app.start.samples ?? [];
+  if (!sentences.length) return null;
+  const list = sentences.map((text) => h("li", {}, h("button", { type: "button", class: "sample", onclick: () => app.choose(text) }, text)));
+  return [h("h2", {}, t("home.samples")), h("ul", { class: "samples" }, list)];
+}
+
+function fact(name, value) {
+  return [h("dt", {}, name), h("dd", {}, value)];
+}

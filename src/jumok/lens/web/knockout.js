@@ -1,0 +1,164 @@
+// Head knock-out: heads switched off, and what becomes of the translation.
+
+import { css, diverging } from "jumok/colors.js";
+import { fill, h, number, segments } from "jumok/dom.js";
+import { legend } from "jumok/heatmap.js";
+import { shown } from "jumok/tensor.js";
+import { t } from "jumok/texts.js";
+import { NeedsServer } from "jumok/api.js";
+
+export const id = "knockout";
+
+export async function show(root, app) {
+  const off = new Set((app.place.off ?? "").split(",").filter(Boolean));
+  const way = app.place.way ?? "zero";
+  const result = h("section", { "aria-live": "polite" });
+  const ranking = h("section", {});
+  const toggle = (key) => {
+    if (off.has(key)) off.delete(key);
+    else off.add(key);
+    app.go({ off: [...off].join(",") || null });
+  };
+  fill(
+    root,
+    h("p", { class: "lead" }, t("knockout.lead")),
+    h(
+      "div",
+      { class: "controls" },
+      segments(t("knockout.way"), [["zero", t("knockout.zero")], ["uniform", t("knockout.uniform")]], way, (next) => app.go({ way: next })),
+      h("button", { type: "button", disabled: off.size === 0, onclick: () => app.go({ off: null }) }, t("knockout.all_on")),
+    ),
+    h("div", { class: "knockout" }, switches(app, off, toggle), h("div", {}, result, ranking)),
+  );
+  showRanking(ranking, app, way, toggle);
+  if (off.size) await showResult(result, app, off, way);
+}
+
+function attentionsOf(trace) {
+  const names = Object.keys(trace.arrays).filter((name) => name.endsWith(".weights"));
+  return names.map((name) => ({ name: name.replace(/\.weights$/, ""), heads: trace.arrays[name].shape.at(-3) }));
+}
+
+function switches(app, off, toggle) {
+  return h(
+    "table",
+    { class: "switches" },
+    h("caption", {}, t("knockout.switches")),
+    h(
+      "tbody",
+      {},
+      attentionsOf(app.trace).map(({ name, heads }) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, name),
+          Array.from({ length: heads }, (_, head) => {
+            const key = `${name}/${head}`;
+            return h("td", {}, h("button", { type: "button", role: "switch", "aria-checked": String(!off.has(key)), "aria-label": `${name} ${t("axis.head.n", { head })}`, onclick: () => toggle(key) }, String(head)));
+          }),
+        ),
+      ),
+    ),
+  );
+}
+
+async function showResult(root, app, off, way) {
+  const heads = [...off].map((key) => [key.split("/")[0], Number(key.split("/")[1]), way]);
+  let after;
+  let forced;
+  try {
+    after = await app.source.trace(app.request({ changes: { heads } }));
+    forced = app.trace.predictions && (await app.source.trace(app.request({ changes: { heads }, target_ids: app.trace.facts.chosen.slice(0, -1) })));
+  } catch (error) {
+    if (!(error instanceof NeedsServer)) throw error;
+    fill(root, h("p", { class: "quiet" }, t("status.needs_model")));
+    return;
+  }
+  fill(
+    root,
+    h("h2", {}, t("knockout.result")),
+    h("table", { class: "plain" }, h("tbody", {}, line(t("knockout.before"), marked(app.trace, after)), line(t("knockout.after"), marked(after, app.trace)))),
+    forced && changes(app.trace, forced),
+  );
+}
+
+function line(label, cells) {
+  return h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, cells));
+}
+
+/** The tokens of an output; those that the other does not have in the same order are marked. */
+function marked(trace, other) {
+  const own = trace.sides.chosen?.slice(0, -1);
+  if (!own) return trace.output;
+  const same = common(own, other.sides.chosen.slice(0, -1));
+  return own.map((token, index) => [index > 0 && token.startsWith("▁") ? " " : "", same.has(index) ? token.replace("▁", "") : h("mark", {}, token.replace("▁", ""))]);
+}
+
+/** Indices of a longest common subsequence. */
+export function common(a, b) {
+  const length = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
+  for (let i = a.length - 1; i >= 0; i -= 1) {
+    for (let j = b.length - 1; j >= 0; j -= 1) {
+      length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
+    }
+  }
+  const found = new Set();
+  for (let [i, j] = [0, 0]; i < a.length && j < b.length; ) {
+    if (a[i] === b[j]) {
+      found.add(i);
+      i += 1;
+      j += 1;
+    } else if (length[i + 1][j] >= length[i][j + 1]) i += 1;
+    else j += 1;
+  }
+  return found;
+}
+
+/** The change of each token's log-probability, with the output of before forced. */
+function changes(before, forced) {
+  const deltas = before.predictions.map((one, step) => Math.log(forced.predictions[step].chosen.probability) - Math.log(one.chosen.probability));
+  const scale = diverging(Math.min(...deltas), Math.max(...deltas));
+  const total = deltas.reduce((sum, delta) => sum + delta, 0);
+  return h(
+    "div",
+    {},
+    h("h3", {}, t("knockout.delta")),
+    legend(scale, {}),
+    h(
+      "ol",
+      { class: "tokens" },
+      deltas.map((delta, step) =>
+        h("li", { style: { borderColor: css(scale.color(delta)) } }, h("strong", {}, shown(before.sides.chosen[step], step, before.sides.chosen)), h("span", { "data-delta": step }, number(delta))),
+      ),
+    ),
+    h("p", {}, t("knockout.total", { total: number(total) })),
+  );
+}
+
+function showRanking(root, app, way, toggle) {
+  const list = h("ol", { class: "ranking" });
+  const progress = h("progress", { max: attentionsOf(app.trace).reduce((sum, one) => sum + one.heads, 0), value: 0, "aria-label": t("knockout.rank") });
+  const found = [];
+  let running = null;
+  const start = h("button", { type: "button", onclick: () => (running ? running.abort() : rank()) }, t("knockout.rank"));
+  async function rank() {
+    running = new AbortController();
+    start.textContent = t("knockout.cancel");
+    found.length = 0;
+    try {
+      await app.source.rank({ model: app.place.model ?? 0, text: app.trace.text, target: app.trace.task === "language_model" ? null : app.trace.output, way }, (head) => {
+        found.push(head);
+        progress.value = found.length;
+        found.sort((a, b) => a.log_prob - b.log_prob);
+        fill(list, found.slice(0, 12).map((one) => h("li", {}, h("button", { type: "button", onclick: () => toggle(`${one.attention}/${one.head}`) }, `${one.attention} ${t("axis.head.n", { head: one.head })}`), h("span", {}, number(one.log_prob, 4)))));
+      }, running.signal);
+    } catch (error) {
+      if (error instanceof NeedsServer) list.textContent = t("status.needs_model");
+      else if (error.name !== "AbortError") throw error;
+    } finally {
+      running = null;
+      start.textContent = t("knockout.rank");
+    }
+  }
+  fill(root, h("h2", {}, t("knockout.ranking")), h("p", { class: "quiet" }, t("knockout.ranking.note")), h("div", { class: "controls" }, start, progress), list);
+}

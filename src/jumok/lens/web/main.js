@@ -1,0 +1,194 @@
+// Starts the page: reads what it was given, keeps the place in the URL's hash, and shows one view at a time.
+
+import { NeedsServer, Source } from "jumok/api.js";
+import * as atlas from "jumok/atlas.js";
+import * as beams from "jumok/beams.js";
+import * as compare from "jumok/compare.js";
+import { choice, debounce, fill, h, segments } from "jumok/dom.js";
+import * as home from "jumok/home.js";
+import * as journey from "jumok/journey.js";
+import * as knockout from "jumok/knockout.js";
+import * as positions from "jumok/positions.js";
+import * as softhard from "jumok/softhard.js";
+import { speak, t } from "jumok/texts.js";
+import * as training from "jumok/training.js";
+
+const VIEWS = [home, journey, atlas, knockout, beams, positions, softhard, training, compare];
+const NUMBERS = new Set(["layer", "head", "query", "model", "step", "node", "beam", "window", "sentence"]);
+
+const FORGOTTEN = { sentence: null, target: null, force: null, node: null, off: null }; // with another sentence
+
+class App {
+  constructor(start) {
+    this.source = new Source(start);
+    this.start = start;
+    this.trace = null;
+    this.main = h("main", { id: "view", tabindex: "-1" });
+    this.status = h("p", { class: "status", role: "status" });
+    this.place = this.readPlace();
+  }
+
+  async begin() {
+    this.language = this.place.language ?? (navigator.language?.startsWith("ko") ? "ko" : "en");
+    this.setTheme(this.place.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+    await speak(this.language, (name) => this.source.texts(name));
+    this.models = await this.source.models();
+    window.addEventListener("hashchange", () => this.arrive());
+    this.frame();
+    await this.ask(this.place.text ?? this.start.text ?? "");
+  }
+
+  /** The place in the page: view, text, and what is selected. */
+  readPlace() {
+    const place = {};
+    for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
+      place[key] = NUMBERS.has(key) ? Number(value) : value;
+    }
+    return place;
+  }
+
+  /** Change the place; the view is shown anew. */
+  go(changes) {
+    const place = { ...this.place, ...changes };
+    for (const key of Object.keys(place)) if (place[key] === undefined || place[key] === null) delete place[key];
+    history.pushState(null, "", `#${new URLSearchParams(place)}`);
+    this.arrive();
+  }
+
+  async arrive() {
+    const before = this.place;
+    this.place = this.readPlace();
+    if ((this.place.language ?? this.language) !== this.language || (this.place.theme ?? this.theme) !== this.theme) {
+      this.language = this.place.language ?? this.language;
+      this.setTheme(this.place.theme ?? this.theme);
+      await speak(this.language, (name) => this.source.texts(name));
+      this.frame();
+    }
+    if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask(this.place.text ?? this.start.text ?? "");
+    else await this.render();
+  }
+
+  /** Another sentence, as if it had been typed. */
+  choose(text) {
+    this.input.value = text;
+    this.go({ text, ...FORGOTTEN });
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    document.documentElement.dataset.theme = theme;
+  }
+
+  get model() {
+    return this.models[this.place.model ?? 0] ?? this.models[0];
+  }
+
+  get modelPath() {
+    return this.start.path;
+  }
+
+  /** The request for the sentence of now. */
+  request(changes = {}) {
+    const target = this.place.target ? { target_ids: this.place.target.split(",").map(Number) } : {};
+    const { model = 0, text = this.start.text ?? "", sentence } = this.place;
+    return { model, text, sentence, ...target, ...changes };
+  }
+
+  /** Trace a sentence and show the view. A newer question cancels an older one. */
+  async ask(text) {
+    this.asking?.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    this.status.textContent = t("status.thinking");
+    try {
+      this.trace = text.trim() ? await this.source.trace({ ...this.request(), text }, signal) : null;
+      this.status.textContent = "";
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.status.textContent = error instanceof NeedsServer ? t("status.saved") : error.message;
+      return;
+    }
+    this.output.textContent = this.trace?.output ?? "";
+    this.showSentences();
+    await this.render();
+  }
+
+  /** A text of several sentences is translated one by one: which of them is shown. */
+  showSentences() {
+    const sentences = this.trace?.facts.sentences ?? [];
+    const options = sentences.map((text, index) => [String(index), `${index + 1}. ${text}`]);
+    const pick = (index) => this.go({ ...FORGOTTEN, sentence: Number(index) });
+    fill(this.picker, sentences.length > 1 && choice(t("sentence.which"), options, String(this.place.sentence ?? 0), pick));
+  }
+
+  async render() {
+    const view = VIEWS.find((one) => one.id === this.place.view) ?? VIEWS[0];
+    document.title = `${t(`view.${view.id}`)} · Jumok`;
+    for (const link of this.navigation.querySelectorAll("a")) {
+      if (link.dataset.view === view.id) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    if (!this.trace && view !== home) {
+      fill(this.main, h("p", { class: "lead" }, t("status.no_sentence")));
+      return;
+    }
+    try {
+      await view.show(this.main, this);
+    } catch (error) {
+      if (!(error instanceof NeedsServer)) throw error;
+      fill(this.main, h("p", { class: "lead" }, t("status.left_out")));
+    }
+    document.body.dataset.shown = `${view.id} ${this.trace?.id ?? ""}`;
+  }
+
+  frame() {
+    const write = debounce((text) => this.go({ text, ...FORGOTTEN }), 120);
+    let composing = false;
+    this.input = h("textarea", {
+      id: "sentence",
+      rows: "1",
+      spellcheck: "false",
+      lang: this.model?.card?.languages?.[0],
+      placeholder: t("sentence.placeholder"),
+      oninput: (event) => composing || write(event.target.value),
+      oncompositionstart: () => (composing = true),
+      oncompositionend: (event) => ((composing = false), write(event.target.value)),
+    });
+    this.input.value = this.place.text ?? this.start.text ?? "";
+    this.input.disabled = !this.source.live && (this.start.traces?.length ?? 0) < 2;
+    this.output = h("output", { for: "sentence", class: "answer", lang: this.model?.card?.languages?.[1] });
+    this.output.textContent = this.trace?.output ?? "";
+    this.picker = h("div", { class: "picker" });
+    this.showSentences();
+    this.navigation = h(
+      "nav",
+      { "aria-label": t("navigation") },
+      VIEWS.map((view) => h("a", { href: "#", "data-view": view.id, onclick: (event) => (event.preventDefault(), this.go({ view: view.id })) }, t(`view.${view.id}`))),
+    );
+    fill(
+      document.getElementById("app"),
+      h("a", { class: "skip", href: "#view", onclick: (event) => (event.preventDefault(), this.main.focus()) }, t("skip")),
+      h(
+        "header",
+        {},
+        h("div", { class: "brand" }, h("strong", {}, "Jumok"), h("span", { lang: "ko" }, "주목")),
+        h("div", { class: "question" }, h("label", { for: "sentence" }, t("sentence")), this.input, this.output, this.picker),
+        h("div", { class: "settings" }, this.settings()),
+      ),
+      this.status,
+      h("div", { class: "columns" }, this.navigation, this.main),
+    );
+  }
+
+  settings() {
+    const models = this.models.map((model) => [String(model.id), model.title]);
+    return [
+      models.length > 1 && choice(t("model"), models, String(this.place.model ?? 0), (id) => this.go({ model: Number(id) })),
+      segments(t("language"), [["en", "English"], ["ko", "한국어"]], this.language, (language) => this.go({ language })),
+      segments(t("theme"), [["light", t("theme.light")], ["dark", t("theme.dark")]], this.theme, (theme) => this.go({ theme })),
+    ];
+  }
+}
+
+const app = new App(JSON.parse(document.getElementById("start").textContent));
+app.begin();

@@ -1,0 +1,59 @@
+"""jumok look: a page in one file, a ranking of heads, and errors in words."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from commands import Jumok
+
+FROZEN = Path(__file__).parent.parent / "frozen" / "format-1" / "model"
+TEXT = "The red horse likes the horse."
+
+
+def test_a_page_is_saved_to_one_file(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("look", "-m", FROZEN, TEXT, "--save", tmp_path / "page.html")
+    assert ended.code == 0
+    assert "Saved" in ended.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    start = json.loads(page.split('id="start">')[1].split("</script>")[0])
+    assert start["traces"][0]["trace"]["text"] == TEXT
+
+
+def test_heads_are_ranked_on_a_file(jumok: Jumok, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(
+        f"{TEXT}\t빨간 말 말 좋아해요.\nThe big cat sees the dog.\t큰 고양이 개 봐요.\n", encoding="utf-8"
+    )
+    lines = jumok("look", "-m", FROZEN, "--rank-heads", tmp_path / "pairs.tsv").out.splitlines()
+    values = [float(line.split()[2]) for line in lines[1:]]
+    assert len(values) == 6
+    assert values == sorted(values)
+    ended = jumok("look", "-m", FROZEN, "--rank-heads", tmp_path / "pairs.tsv", "--json")
+    heads = [json.loads(line) for line in ended.out.splitlines()]
+    assert {(head["attention"], head["head"]) for head in heads} == {
+        (name, head) for name in ("encoder.0.self", "decoder.0.self", "decoder.0.cross") for head in (0, 1)
+    }
+    assert all(isinstance(head["score"], float) for head in heads)
+
+
+def test_a_port_that_is_taken_is_named(jumok: Jumok) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = jumok("look", "-m", FROZEN, TEXT, "--port", str(port), "--no-open")
+    assert ended.code == 2
+    assert f"Port {port} cannot be used" in ended.err
+    assert "--port" in ended.err
+
+
+@pytest.mark.parametrize("text", ["", "   "])
+def test_an_empty_sentence_is_an_error(jumok: Jumok, tmp_path: Path, text: str) -> None:
+    ended = jumok("look", "-m", FROZEN, text, "--save", tmp_path / "page.html")
+    assert ended.code == 2
+    assert "no tokens" in ended.err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_without_a_sentence_and_samples_one_is_asked_for(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("look", "-m", FROZEN, "--save", tmp_path / "page.html")
+    assert ended.code == 2
+    assert "Give a sentence" in ended.err
