@@ -67,3 +67,11 @@ def build_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Call
         return directory
 
     return build_directory
+
+
+@pytest.fixture
+def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings in this process measure the machine's speed for a tenth of a second instead of three seconds, and
+    compare their exports on short texts only."""
+    monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 0.1)
+    monkeypatch.setattr("jumok.recipes.certifying.certificate.LONGEST_PROBE", 100)

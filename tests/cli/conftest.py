@@ -13,9 +13,8 @@ from jumok.cli.app import run
 
 
 @pytest.fixture(autouse=True)
-def _speed_measured_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training of so many minutes first measures the machine, for seconds."""
-    monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 0.1)
+def _quick(quick_trainings: None) -> None:
+    """Trainings that take no longer than their steps."""
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ Reduce = Callable[[FloatMatrix, Sequence[int]], FloatMatrix]  # the states [S, D
 
 
 class Ctranslate2Classifier:
-    """A `ClassifierEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do."""
+    """A `ClassifierEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do.
+    `compute` is CTranslate2's type of computation; by default the type of the stored weights."""
 
     name = "CTranslate2"
 
@@ -39,6 +40,7 @@ class Ctranslate2Classifier:
         fallback: Callable[[], ClassifierEngine],
         *,
         threads: int | None = None,
+        compute: str = "default",
     ) -> None:
         self._config = ClassifierConfig.from_dict(bundle.config)
         weights = bundle.weights()
@@ -54,11 +56,21 @@ class Ctranslate2Classifier:
         ]
         self._share = weights.get("encoder_share", np.float32(1))
         self.fallback = cache(fallback)
-        self._model = Ctranslate2Model("Encoder", directory, threads)
+        self._model = Ctranslate2Model("Encoder", directory, threads, compute_type=compute)
 
     @property
     def classes(self) -> int:
         return self._config.classes
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of a text, or of a window of it, `</s>` not counted."""
+        positions = longest_text(self._config)
+        return min(self._config.window - 1, positions) if self._config.window else positions
+
+    def states(self, rows: TokenIds) -> FloatMatrix:
+        """The encoder states [B, S, D] of rows of ids with `</s>`, none longer than a window; shorter ones padded."""
+        return np.array(self._model.get().forward_batch([list(row) for row in rows]).last_hidden_state)
 
     def too_long(self, text: Sequence[int]) -> bool:
         """Whether a text, or a window of it, has more positions than were exported."""
@@ -114,7 +126,7 @@ class Ctranslate2Classifier:
             rows += [ids[start : start + window] for start in range(0, len(ids), window)]
 
         def run(batch: list[int]) -> list[FloatMatrix]:
-            states = np.array(self._model.get().forward_batch([rows[i] for i in batch]).last_hidden_state)
+            states = self.states([rows[i] for i in batch])
             return [reduce(state[: len(rows[i])], rows[i]) for i, state in zip(batch, states, strict=True)]
 
         result: FloatMatrix = combine.reduceat(self._in_batches(rows, run), starts)

@@ -39,6 +39,13 @@ class TorchClassifier(TorchEngine):
         return result
 
     @computing
+    def states(self, rows: TokenIds) -> FloatMatrix:
+        """The encoder states [B, S, D] of rows of ids with `</s>`; those of shorter ones padded."""
+        with self.evaluating(self.model.attended(max(map(len, rows))) - 1):
+            states: FloatMatrix = self.model.encode(padded(rows)).numpy()
+        return states
+
+    @computing
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         longest = max(map(len, texts), default=0)
         with self.evaluating(self.model.attended(longest + 1) - 1):

@@ -30,7 +30,8 @@ if hasattr(os, "register_at_fork"):  # a thread that was not copied may hold it
 
 class Ctranslate2LanguageModel:
     """A `LanguageModelEngine` around a CTranslate2 model. `fallback` makes the engine for longer texts.
-    It samples from the same distribution as PyTorch, but not the same tokens for the same seed."""
+    It samples from the same distribution as PyTorch, but not the same tokens for the same seed.
+    `compute` is CTranslate2's type of computation; by default the type of the stored weights."""
 
     name = "CTranslate2"
 
@@ -42,9 +43,10 @@ class Ctranslate2LanguageModel:
         *,
         tokenizer: Tokenizer,
         threads: int | None = None,
+        compute: str = "default",
     ) -> None:
         self.longest = longest_text(LanguageModelConfig.from_dict(bundle.config))
-        self._model = Ctranslate2Model("Generator", directory, threads)
+        self._model = Ctranslate2Model("Generator", directory, threads, compute_type=compute)
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self.fallback = cache(fallback)
 

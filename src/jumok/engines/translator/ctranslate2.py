@@ -58,7 +58,8 @@ def fast_patience(directory: Path) -> float:
 
 class Ctranslate2Translator:
     """A `TranslatorEngine` around a CTranslate2 model. `fallback` makes the engine for what this one cannot do.
-    `fast` is the patience of beam search with the model's shortlist, which is used except for outputs with a prefix."""
+    `fast` is the patience of beam search with the model's shortlist, which is used except for outputs with a prefix.
+    `compute` is CTranslate2's type of computation; by default the type of the stored weights."""
 
     name = "CTranslate2"
 
@@ -71,6 +72,7 @@ class Ctranslate2Translator:
         tokenizer: Tokenizer,
         fast: float | None = None,
         threads: int | None = None,
+        compute: str = "default",
     ) -> None:
         self._fast = fast
         self.longest = longest_text(TranslatorConfig.from_dict(bundle.config))
@@ -79,7 +81,7 @@ class Ctranslate2Translator:
         self.fallback = cache(fallback)
         # Two threads inside an operation would make a single sentence a third faster on an idle machine, but four times
         # slower beside one busy process, and int8 slower always.
-        self._model = Ctranslate2Model("Translator", directory, threads, max_queued_batches=-1)
+        self._model = Ctranslate2Model("Translator", directory, threads, max_queued_batches=-1, compute_type=compute)
 
     def generate(
         self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None

@@ -1,11 +1,13 @@
 """The certificate of a translator: equal greedy translations, BLEU on the probes, and a shortlist that loses none."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from jumok.data.store import TokenStore
+from jumok.engines.batching import TokenIds
 from jumok.engines.conversion import SHORTLIST
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator
@@ -14,8 +16,21 @@ from jumok.engines.translator.shortlist import learn_lexicon
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.files import REAL_FILES
 from jumok.metrics.translation import corpus_scores
-from jumok.recipes.certifying.certificate import MOST_PROBES, Export, GreedyEngine, Probes, compare, random_sources
-from jumok.tokenizer import Tokenizer
+from jumok.recipes.certifying.certificate import (
+    EXACT,
+    MOST_PROBES,
+    Export,
+    GreedyEngine,
+    Probes,
+    Scores,
+    compare,
+    covering_texts,
+    flat,
+    random_sources,
+    require_close,
+    require_parity,
+)
+from jumok.tokenizer import EOS, Tokenizer
 
 GREEDY = SearchOptions(beam=1, max_ratio=1.0)  # outputs for random sources may not end
 MOST_BLEU_LOST = 0.5  # on the probes, by quantization
@@ -30,10 +45,17 @@ SHORTLIST_PAIRS = 60_000  # more hardly change the shortlist
 def certify(export: Export) -> dict[str, Any]:
     """Compare the translations of probes and of random sources; add a shortlist where it does no harm."""
     tokenizer, probes = export.encoder, export.probes[:MOST_PROBES]
-    original, exported = TorchTranslator.from_bundle(export.bundle), _exported(export)
+    original = export.reference(TorchTranslator)
+    exported = _exported(export, compute=EXACT)
     sources = [*tokenizer.encode([inputs[0] for inputs in probes]), *random_sources(tokenizer)]
     sources = [source for source in sources if len(source) <= exported.longest]
-    values = export.values(compare(translating(original), translating(exported), sources))
+    found = require_parity(compare(translating(original), translating(exported), sources))
+    parts = covering_pairs(tokenizer, exported.longest)
+    require_close("scores", lambda engine: _forced(engine, parts), original, exported)
+    if not export.is_exact:
+        original, exported = TorchTranslator.from_bundle(export.bundle), _exported(export)
+        found = compare(translating(original), translating(exported), sources)
+    values = asdict(found)
     if not probes:
         return values
     values["bleu"] = _bleu(original, tokenizer, probes)
@@ -51,12 +73,29 @@ def certify(export: Export) -> dict[str, Any]:
 
 def translating(engine: TranslatorEngine) -> GreedyEngine:
     """Greedy translation, to be compared."""
-    return GreedyEngine(lambda sources: [found[0].ids for found in engine.generate(sources, GREEDY)], engine.score)
+
+    def greedy(sources: TokenIds, prefixes: TokenIds) -> list[list[int]]:
+        best = [found[0] for found in engine.generate(sources, GREEDY, prefixes=prefixes)]
+        return [[*output.ids, EOS] if output.finished else output.ids for output in best]
+
+    return GreedyEngine(greedy, engine.score)
 
 
-def _exported(export: Export, *, fast: float | None = None) -> Ctranslate2Translator:
+def covering_pairs(tokenizer: Tokenizer, longest: int) -> list[tuple[TokenIds, TokenIds]]:
+    """Sources and targets in three parts: a long source, a long target, and pairs with every token on either side."""
+    long, *texts = covering_texts(tokenizer, longest)
+    return [([long], texts[:1]), (texts[:1], [long]), (texts, texts[::-1])]
+
+
+def _forced(engine: TranslatorEngine, parts: Sequence[tuple[TokenIds, TokenIds]]) -> Scores:
+    """The log-probabilities of all targets. The parts are scored apart: padded to the longest they take far longer."""
+    return flat([row for part in parts for row in engine.score(*part)])
+
+
+def _exported(export: Export, *, fast: float | None = None, compute: str = "default") -> Ctranslate2Translator:
     original = partial(TorchTranslator.from_bundle, export.bundle)
-    return Ctranslate2Translator(export.directory, export.bundle, original, tokenizer=export.encoder, fast=fast)
+    options = {"tokenizer": export.encoder, "fast": fast, "compute": compute}
+    return Ctranslate2Translator(export.directory, export.bundle, original, **options)
 
 
 def _add_shortlist(export: Export, train: TokenStore) -> dict[str, Any]:

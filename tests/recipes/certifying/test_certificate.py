@@ -1,0 +1,349 @@
+"""No export with a fault is certified, whatever its task, its architecture and its quantization; and a tie is one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from jumok.bundle import Bundle, Weights, load_bundle, save_bundle
+from jumok.engines import conversion
+from jumok.model.config import config_from_dict
+from jumok.recipes.certifying import certificate, language_model
+from jumok.recipes.certifying.certificate import (
+    Certificate,
+    Export,
+    GreedyEngine,
+    ParityError,
+    compare,
+    compare_scores,
+    require_close,
+    require_parity,
+)
+from jumok.tasks import TASKS, resolve
+from jumok.tokenizer import EOS, Tokenizer
+
+FROZEN = Path(__file__).parents[2] / "frozen" / "format-1"
+KINDS: dict[str, dict[str, Any]] = {
+    "translator, post-norm": {"task": "translator", "norm": "post"},
+    "translator, pre-norm, GELU": {"task": "translator", "norm": "pre", "activation": "gelu", "attention_bias": True},
+    "translator, learned positions": {"task": "translator", "norm": "pre", "positions": "learned", "max_length": 30},
+    "classifier, post-norm": {"task": "classifier", "norm": "post", "ngrams": 64},
+    "classifier, pre-norm, GELU, windows": {"task": "classifier", "norm": "pre", "activation": "gelu", "window": 41},
+    "classifier, learned positions": {"task": "classifier", "norm": "post", "positions": "learned", "max_length": 30},
+    "language model, post-norm, GELU": {"task": "language_model", "norm": "post", "activation": "gelu"},
+    "language model, pre-norm": {"task": "language_model", "norm": "pre"},
+    "language model, learned positions": {
+        "task": "language_model",
+        "norm": "pre",
+        "positions": "learned",
+        "max_length": 30,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_bytes((FROZEN / "model" / "tokenizer.model").read_bytes())
+
+
+@pytest.fixture(autouse=True)
+def _short_probes(monkeypatch: pytest.MonkeyPatch, without_shape_checks: None) -> None:
+    monkeypatch.setattr(certificate, "RANDOM_SOURCES", 3)
+    monkeypatch.setattr(certificate, "LONGEST_RANDOM_SOURCE", 12)
+    monkeypatch.setattr(certificate, "LONGEST_PROBE", 40)
+    monkeypatch.setattr(language_model, "CONTINUED", 4)
+
+
+def make_bundle(directory: Path, tokenizer: Tokenizer, kind: str) -> Bundle:
+    """A model of which no weight is 0 or 1, not even those of the norms and biases."""
+    changes = KINDS[kind]
+    layers = {"classifier": {"encoder_layers": 2, "classes": 3}, "language_model": {"decoder_layers": 2}}
+    sizes = {"vocabulary": tokenizer.size, "d_model": 16, "heads": 4, "d_ff": 24}
+    settings = {"encoder_layers": 1, "decoder_layers": 2, **sizes, **changes}
+    if changes["task"] != "translator":
+        del settings["encoder_layers"], settings["decoder_layers"]
+        settings |= layers[changes["task"]]
+    config = config_from_dict(settings)
+    torch.manual_seed(5)
+    model = resolve(TASKS[changes["task"]].model)(config)
+    weights = {name: (w + 0.2 * torch.randn(w.shape)).float().numpy() for name, w in model.state_dict().items()}
+    card = {"classes": {"a": 1, "b": 1, "c": 1}} if changes["task"] == "classifier" else {}
+    encoder = ("tokenizer", tokenizer.to_bytes())
+    save_bundle(directory, config=config.to_dict(), weights=weights, encoder=encoder, card=card)
+    return load_bundle(directory)
+
+
+def stack_of(spec: Any) -> Any:
+    """The decoder, if there is one, else the encoder."""
+    return getattr(spec, "decoder", None) or spec.encoder
+
+
+def changed(array: Any, *place: int) -> Any:
+    """A copy of which one element is another."""
+    array = array.copy()
+    array[place] += 0.3
+    return array
+
+
+def change_a_weight(spec: Any) -> None:
+    linear = stack_of(spec).layer[1].ffn.linear_1
+    linear.weight = changed(linear.weight, 3, 5)
+
+
+def drop_a_bias(spec: Any) -> None:
+    linear = stack_of(spec).layer[0].ffn.linear_0
+    linear.bias = np.zeros_like(linear.bias)
+
+
+def swap_two_heads(spec: Any) -> None:
+    """The queries of the first two of four heads, each of width 4."""
+    linear = stack_of(spec).layer[0].self_attention.linear[0]
+    order = [4, 5, 6, 7, 0, 1, 2, 3, *range(8, 48)]
+    linear.weight = linear.weight[order]
+
+
+def miscount_the_heads(spec: Any) -> None:
+    stack_of(spec).num_heads = np.dtype("int16").type(2)
+
+
+def shift_the_positions(spec: Any) -> None:
+    table = stack_of(spec).position_encodings
+    table.encodings = np.roll(table.encodings, 1, 0)
+
+
+def spoil_the_last_position(spec: Any) -> None:
+    table = stack_of(spec).position_encodings
+    table.encodings = changed(table.encodings, min(len(table.encodings), 41) - 1, 3)
+
+
+def swap_two_norms(spec: Any) -> None:
+    layer = stack_of(spec).layer[0]
+    one, other = layer.self_attention.layer_norm, layer.ffn.layer_norm
+    one.gamma, other.gamma = other.gamma, one.gamma
+
+
+def shift_a_norm(spec: Any) -> None:
+    norm = stack_of(spec).layer[1].ffn.layer_norm
+    norm.beta = changed(norm.beta, 7)
+
+
+def forget_the_scale(spec: Any) -> None:
+    stack_of(spec).scale_embeddings = False
+
+
+def take_another_activation(spec: Any) -> None:
+    stack = stack_of(spec)
+    stack.activation = np.dtype("int8").type(2 if stack.activation == 0 else 0)  # ReLU, GELU
+
+
+def change_an_embedding(spec: Any) -> None:
+    """Of one token."""
+    embeddings = stack_of(spec).embeddings
+    embeddings = embeddings[0] if isinstance(embeddings, list) else embeddings
+    embeddings.weight = changed(embeddings.weight, 200, 3)
+
+
+def untie_the_output(spec: Any) -> None:
+    projection = getattr(stack_of(spec), "projection", None)
+    if projection is None:  # a classifier's is not exported
+        return change_an_embedding(spec)
+    projection.weight = changed(projection.weight, 201, 3)
+    return None
+
+
+FAULTS: list[Callable[[Any], None]] = [
+    change_a_weight,
+    swap_two_heads,
+    shift_the_positions,
+    swap_two_norms,
+    # Those above are tried with int8 too.
+    drop_a_bias,
+    miscount_the_heads,
+    spoil_the_last_position,
+    shift_a_norm,
+    forget_the_scale,
+    take_another_activation,
+    change_an_embedding,
+    untie_the_output,
+]
+
+
+def write_export(directory: Path, config: dict[str, Any], weights: Weights, tokenizer: Tokenizer, kind: str) -> None:
+    directory.mkdir()
+    conversion._converted(config_from_dict(config), weights, tokenizer, kind).save(str(directory))
+
+
+def certify(
+    bundle: Bundle, tokenizer: Tokenizer, directory: Path, quantization: str, spoil: Callable[[Any], None]
+) -> dict[str, Any]:
+    """Certify an export of the bundle whose specification was changed by `spoil`."""
+    task = TASKS[bundle.config["task"]]
+
+    def make_spec(*arguments: Any) -> Any:
+        spec = resolve(task.conversion)(*arguments)  # type: ignore[arg-type]
+        spoil(spec)
+        return spec
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "resolve", lambda _reference: make_spec)
+        write_export(directory, bundle.config, bundle.weights(), tokenizer, quantization)
+    export = Export(bundle, directory, quantization, tokenizer, [])
+    result: dict[str, Any] = resolve(task.certify)(export)  # type: ignore[arg-type]
+    return result
+
+
+@pytest.mark.parametrize("quantization", conversion.QUANTIZATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_export_with_a_fault_is_certified(
+    kind: str, quantization: str, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jumok.recipes.certifying.classifier.MOST_DIFFERENT", 1.0)  # rounding is not the question here
+    bundle = make_bundle(tmp_path / "model", tokenizer, kind)
+    values = certify(bundle, tokenizer, tmp_path / "sound", quantization, lambda _: None)
+    assert values["sources"] == certificate.RANDOM_SOURCES
+    for fault in FAULTS if quantization == "float32" else FAULTS[:4]:
+        with pytest.raises(ParityError, match="differ from PyTorch's"):
+            certify(bundle, tokenizer, tmp_path / fault.__name__, quantization, fault)
+
+
+def test_positions_that_are_wrong_far_beyond_the_probes_are_found(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # texts as long as those of users
+    monkeypatch.setattr(certificate, "LONGEST_RANDOM_SOURCE", 5)
+    bundle = make_bundle(tmp_path / "model", tokenizer, "translator, post-norm")
+    for side in ("encoder", "decoder"):
+
+        def spoil(spec: Any, side: str = side) -> None:
+            table = getattr(spec, side).position_encodings
+            table.encodings = np.tile(table.encodings[:1024], (2, 1))
+
+        with pytest.raises(ParityError, match="differ from PyTorch's"):
+            certify(bundle, tokenizer, tmp_path / side, "float32", spoil)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_tensor_can_have_another_weight(kind: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    bundle = make_bundle(tmp_path / "model", tokenizer, kind)
+    draw = np.random.default_rng(1)
+    exported = [
+        name for name in bundle.weights() if not name.startswith(("head.", "ngrams.", "encoder_share"))
+    ]  # the others are read from the bundle itself
+    assert len(exported) > 20
+    certify_export = resolve(TASKS[bundle.config["task"]].certify)
+    for name in exported:
+        weights = bundle.weights()
+        rows = min(len(weights[name]), 41) if "positions" in name else len(weights[name])
+        first = EOS + 1 if name == "embed.tokens.weight" else 0
+        place = [draw.integers(first, rows), *map(draw.integers, weights[name].shape[1:])]
+        weights[name] = changed(weights[name], *map(int, place))
+        write_export(tmp_path / name, bundle.config, weights, tokenizer, "float32")
+        with pytest.raises(ParityError, match="differ from PyTorch's"):
+            certify_export(Export(bundle, tmp_path / name, "float32", tokenizer, []))
+
+
+class Scripted:
+    """An engine with a given probability of each token after each output, the same for every source."""
+
+    def __init__(self, table: dict[tuple[int, ...], dict[int, float]]) -> None:
+        self.table = table
+
+    def greedy(self, sources: Any, prefixes: Any) -> list[list[int]]:
+        return [self._continue(list(prefix)) for prefix in prefixes]
+
+    def _continue(self, output: list[int]) -> list[int]:
+        while output[-1:] != [EOS]:
+            options = self.table[tuple(output)]
+            output.append(max(options, key=options.__getitem__))
+        return output
+
+    def score(self, sources: Any, outputs: Any) -> list[list[float]]:
+        return [
+            [self.table[tuple(output[:i])].get(token, -99.0) for i, token in enumerate([*output, EOS])]
+            for output in outputs
+        ]
+
+    def engine(self) -> GreedyEngine:
+        return GreedyEngine(self.greedy, self.score)
+
+
+# 5 and 6 are equally probable at first; after either, the original has its own way to end.
+ORIGINAL = {
+    (): {5: -0.7, 6: -0.7003, 7: -3.0},
+    (5,): {EOS: -0.1, 8: -2.5},
+    (6,): {8: -0.2, EOS: -1.8},
+    (7,): {EOS: -0.1},
+    (5, 8): {EOS: -0.1},
+    (6, 8): {EOS: -0.1, 9: -3.0},
+    (6, 8, 9): {EOS: -0.1},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "ties"),
+    [
+        ({(): {5: -0.7003, 6: -0.7}}, 1),  # the other of two, and then as the original would go on
+        ({(): {5: -3.0, 7: -0.7}}, 0),  # a token that is less probable to the original
+        ({(): {5: -0.7003, 6: -0.7}, (6,): {EOS: -0.2, 8: -1.8}}, 0),  # a tie, and then a mistake
+        ({(): {5: -0.7003, 6: -0.7}, (6, 8): {9: -0.1, EOS: -3.0}}, 0),  # and a mistake later
+        ({(5,): {8: -0.1, EOS: -2.5}}, 0),  # does not end where the original ends
+    ],
+)
+def test_a_tie_is_followed_to_the_end(changes: dict[Any, Any], ties: int) -> None:
+    original, exported = Scripted(ORIGINAL), Scripted({**ORIGINAL, **changes})
+    found = compare(original.engine(), exported.engine(), [[4]])
+    assert (found.equal, found.ties) == (0, ties)
+    assert (found.example is None) == bool(ties)
+
+
+def test_an_output_that_is_cut_off_is_no_tie() -> None:
+    original = Scripted(ORIGINAL)
+    cut = GreedyEngine(lambda sources, _prefixes: [[] for _ in sources], original.score)
+    assert compare(original.engine(), cut, [[4]]).ties == 0
+    assert compare(original.engine(), original.engine(), [[4]]).equal == 1
+
+
+def test_what_is_no_number_is_not_close() -> None:
+    with pytest.raises(ParityError, match="differ from PyTorch's by up to nan"):
+        require_parity(Certificate(3, 3, 0, float("nan"), None))
+    scores = np.array([[1.0, 0.0], [2.0, 1.0]], np.float32)
+    spoiled = scores.copy()
+    spoiled[1, 1] = np.nan
+    with pytest.raises(ParityError):
+        require_parity(compare_scores(scores, spoiled, [[4], [5]]))
+    one, other = Scripted(ORIGINAL), Scripted({**ORIGINAL, (5,): {EOS: float("nan")}})
+    with pytest.raises(ParityError, match="nan"):
+        require_parity(compare(one.engine(), other.engine(), [[4], [4]]))
+
+
+@dataclass(frozen=True)
+class Number:
+    """In place of a model: it computes 0.01 more in float64."""
+
+    value: float
+
+    def double(self) -> "Number":
+        return Number(self.value + 0.01)
+
+
+@dataclass(frozen=True)
+class NumberEngine:
+    model: Number
+
+
+@pytest.mark.parametrize(
+    ("value", "close"), [(1.0, True), (1.0009, True), (1.03, True), (1.05, False), (float("nan"), False)]
+)
+def test_rounding_errors_that_a_model_enlarges_are_no_fault(value: float, close: bool) -> None:
+    original, exported = NumberEngine(Number(1.0)), NumberEngine(Number(value))
+    arguments = ("scores", lambda engine: np.array([2.0, engine.model.value]), original, exported)
+    if close:
+        require_close(*arguments)
+    else:
+        with pytest.raises(ParityError, match=r"rounding explains at most 0\.04"):
+            require_close(*arguments)
