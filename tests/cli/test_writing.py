@@ -57,7 +57,7 @@ def test_a_training_goes_on_when_its_log_cannot_be_written(
         patch.setattr(sys, "stdout", standard_output(full))
         watcher = PlainLines(print_lines)
         for _ in range(2):
-            watcher({"event": "resumed", "step": 5, "changed": {}})
+            watcher({"event": "resumed", "step": 5, "changed": {}, "losses": [], "validations": []})
     said = capfd.readouterr().err
     assert said.count("The training continues without this output.") == 1
 

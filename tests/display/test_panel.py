@@ -34,6 +34,7 @@ def at_step(step: int, tokens: int, seconds: float, left: float) -> dict[str, An
 
 VALID = {"event": "valid", "step": 20, "epoch": 1, "score": 12.34, "best": True, "loss": 2.0, "samples": [SAMPLE]}
 VALID |= {"bleu": 12.34, "chrf": 40.0}
+RESUMED = {"event": "resumed", "step": 50, "changed": {}, "losses": [9.0, 5.0], "validations": [VALID]}
 AVERAGE = VALID | {"averaged": "last", "best": False, "bleu": 12.0, "samples": []}
 
 
@@ -84,10 +85,16 @@ def test_a_classifier_learns_texts_not_tokens() -> None:
     assert "400 texts/s" in describe_step(status)
 
 
+def test_after_a_resume_the_curve_and_the_best_score_go_on() -> None:
+    text = on_screen(SETTINGS, RESUMED, train(60, 6000, 300.0, loss=2.0))
+    assert "loss █▄▁" in text or "loss #:_" in text
+    assert "12.3" in text
+
+
 def test_after_a_resume_only_what_was_done_since_counts() -> None:
     status = Status()
     status.update(SETTINGS)
-    status.update({"event": "resumed", "step": 50, "changed": {}})
+    status.update(RESUMED)
     status.update(train(60, 6000, 300.0))
     assert status.speed is None  # nobody knows how much of the 300 seconds was before the stop
     status.update(train(70, 7000, 310.0))
@@ -110,7 +117,7 @@ def test_durations(seconds: float | None, text: str) -> None:
             "no checkpoint, though the log had come to step 2,000",
         ),
         ({"event": "memory", "step": 0, "parts": 2}, "every batch is computed in 2 parts"),
-        ({"event": "resumed", "step": 5, "changed": {"threads": [1, 2]}}, "threads 1 → 2"),
+        (RESUMED | {"changed": {"threads": [1, 2]}}, "threads 1 → 2"),
     ],
 )
 def test_what_went_wrong_is_said_even_when_quiet(event: dict[str, Any], said: str) -> None:

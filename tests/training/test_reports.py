@@ -72,3 +72,13 @@ def test_a_validation_says_whether_it_is_the_best_so_far(tmp_path: Path) -> None
     valid = [event for event in toy.events if event["event"] == "valid"]
     assert [event["best"] for event in valid[:5]] == [True, True, False, False, False]
     assert {event["averaged"]: event["best"] for event in valid[5:]} == {"last": False, "best": False}
+
+
+def test_a_resumed_training_says_what_came_before(tmp_path: Path) -> None:
+    Toy(tmp_path / "run", stop_after=13).go()
+    log = read_log(tmp_path / "run")
+    again = Toy(tmp_path / "run")
+    again.go()
+    [resumed] = [event for event in again.events if event["event"] == "resumed"]
+    assert resumed["losses"] == [entry["loss"] for entry in log if entry["event"] == "train"]
+    assert [validation["step"] for validation in resumed["validations"]] == [6, 12]

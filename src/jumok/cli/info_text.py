@@ -33,9 +33,13 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
         yield f"loss         {draw_curve(run['losses'], _CURVE_WIDTH)}"
         yield "             " + "  ".join(f"{entry['step']:,}: {entry['loss']:.3f}" for entry in run["last_losses"])
     for entry in run["last_validations"]:
-        which = f" (average of the {entry['averaged']} checkpoints)" if "averaged" in entry else ""
+        which = f" (average of the {entry['averaged']} checkpoints{_unused(entry)})" if "averaged" in entry else ""
         yield f"validation   step {entry['step']:,}{which}: {describe_metrics(entry)}"
     yield f"checkpoints  {', '.join(run['checkpoints']) or 'none'}"
+
+
+def _unused(average: Mapping[str, Any]) -> str:
+    return "" if average.get("best", True) else ", not better and not used"
 
 
 def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:

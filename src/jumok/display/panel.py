@@ -18,7 +18,7 @@ from rich.text import Text
 from jumok.display.curve import draw_curve
 from jumok.display.lines import Display, Wording
 from jumok.display.messages import describe_validation
-from jumok.display.status import Event, Status, duration
+from jumok.display.status import PHASES, Event, Status, duration
 
 CELL_WIDTHS = (4, 3, 2, 3, 3)  # of the cells in a row, relative to each other
 CURVE_WIDTH = 30
@@ -126,7 +126,8 @@ def can_draw(console: Console) -> bool:
 def draw_panel(status: Status, title: str, width: int, *, ascii_only: bool = False) -> RenderableType:
     """What happens now, and since the first step: how far it is, the numbers, the learning curve, and samples."""
     if not status.total or not status.step:
-        body: RenderableType = Text(f"{status.phase} …  {duration(status.elapsed)}")
+        going_on = "" if status.phase == PHASES["finished"] else " …"
+        body: RenderableType = Text(f"{status.phase}{going_on}  {duration(status.elapsed)}")
     else:
         phase = Text(status.phase, style="bold")
         body = Group(phase, _bar(status), _numbers(status), *_curves(status, ascii_only), *_samples(status))

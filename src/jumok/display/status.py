@@ -77,6 +77,9 @@ class Status:
         elif kind == "resumed":
             self.step = event["step"]
             self._recent = deque()  # the speed before the stop is not that of this process
+            self.losses = list(event["losses"])
+            for validation in event["validations"]:
+                self._update_scores(validation)
         elif kind in ("step", "train", "checkpoint"):
             self._update_progress(event)
         elif kind == "valid":
@@ -97,7 +100,7 @@ class Status:
             self._recent.popleft()
 
     def _update_scores(self, event: Event) -> None:
-        if "averaged" in event and not event["best"]:
+        if "averaged" in event and not event.get("best", True):  # logs of older versions do not say it
             return  # it is not used: what is shown stays
         self.metrics, self.samples = named_metrics(event), event.get("samples", [])
         if event["score"] > self._best_score:

@@ -17,8 +17,6 @@ FileEvent = TypedDict("FileEvent", {"event": Literal["file"], "file": str, "colu
 PlanEvent = TypedDict("PlanEvent", {"event": Literal["plan"], "choices": list[dict[str, Any]]})
 # All settings, resolved. The number of steps is a forecast if minutes were asked for.
 SettingsEvent = TypedDict("SettingsEvent", {"event": Literal["settings"], "settings": dict[str, Any], "steps": int})
-# Training continues from a checkpoint. `changed`: versions, threads … whose change costs the same bits.
-ResumedEvent = TypedDict("ResumedEvent", {"event": Literal["resumed"], "step": int, "changed": Mapping[str, list[Any]]})
 # There is a log, but no checkpoint: training starts again.
 RestartedEvent = TypedDict("RestartedEvent", {"event": Literal["restarted"], "path": str, "step": int})
 # A damaged checkpoint is skipped.
@@ -27,6 +25,16 @@ RejectedEvent = TypedDict("RejectedEvent", {"event": Literal["rejected"], "path"
 MemoryEvent = TypedDict("MemoryEvent", {"event": Literal["memory"], "step": int, "parts": int})
 # This training was finished before.
 AlreadyDoneEvent = TypedDict("AlreadyDoneEvent", {"event": Literal["already_done"], "step": int})
+
+
+class ResumedEvent(TypedDict):
+    """Training continues from a checkpoint."""
+
+    event: Literal["resumed"]
+    step: int
+    changed: Mapping[str, list[Any]]  # versions, threads … whose change costs the same bits
+    losses: list[float]  # of the log so far, so that a learning curve goes on
+    validations: list[dict[str, Any]]  # of the log so far, without samples
 
 
 class CorpusEvent(TypedDict):

@@ -92,6 +92,14 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def past_results(path: Path) -> tuple[list[float], list[dict[str, Any]]]:
+    """Return the losses in the log of a run directory, and its validations without their samples."""
+    log = read_log(path)
+    validations = [entry for entry in log if entry["event"] == "valid"]
+    losses = [entry["loss"] for entry in log if entry["event"] == "train"]
+    return losses, [{name: value for name, value in entry.items() if name != "samples"} for entry in validations]
+
+
 def first_epoch(path: Path) -> int:
     """Return the number that the log of a run directory gives to the first epoch: 1, or 0 in a run that an older
     version began."""

@@ -22,7 +22,7 @@ from jumok.training.events import Event, EventCallback, LoggedEvent, ignore_even
 from jumok.training.gradients import Gradients
 from jumok.training.length import Length, TimeLimit
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
-from jumok.training.records import read_log
+from jumok.training.records import past_results, read_log
 from jumok.training.restoring import (
     require_same_checkpoint,
     require_same_order,
@@ -441,7 +441,16 @@ class Trainer:
             self._save()
         before = checkpoint.state
         changed = {name: [before[name], now] for name, now in self._environment.items() if before.get(name, now) != now}
-        self.on_event({"event": "resumed", "step": checkpoint.step, "changed": changed})
+        losses, validations = past_results(self.run.path)
+        self.on_event(
+            {
+                "event": "resumed",
+                "step": checkpoint.step,
+                "changed": changed,
+                "losses": losses,
+                "validations": validations,
+            }
+        )
 
     def _cut_log(self, checkpoint: Checkpoint | None) -> None:
         """Drop the log entries of steps that will be made again."""
