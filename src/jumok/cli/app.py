@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -26,6 +27,8 @@ _COMMANDS = (
 _EXTRA_PACKAGES = ("torch", "jaxtyping", "sacrebleu", "matplotlib")
 _INTERRUPTED = 128 + signal.SIGINT
 _CLOSED_PIPE = 128 + 13  # as SIGPIPE ends a process
+# Their tracebacks keep what a command has used: freeing a model would wait for the batches that its threads work on.
+_interrupts: list[BaseException] = []
 
 command = click.version_option(__version__, message="jumok %(version)s", help="Show the version and exit.")(
     LazyGroup(
@@ -59,7 +62,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:
+    except click.Abort as interrupt:
+        _interrupts.append(interrupt)
         return _INTERRUPTED
     return code or 0
 
@@ -71,6 +75,12 @@ def _fail(error: JumokError) -> int:
     return error.exit_code
 
 
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """The first Ctrl-C ends the command; a second one, while it says what is done, ends the process at once."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    raise KeyboardInterrupt
+
+
 def main() -> NoReturn:
     """The command `jumok`."""
     if isinstance(sys.stdout, TextIOWrapper):
@@ -79,7 +89,12 @@ def main() -> NoReturn:
         sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):  # `jumok translate … | head` ends quietly, as other programs do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    code = run()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        code = run()
+    except KeyboardInterrupt:  # before or after the command itself
+        code = _INTERRUPTED
     # All is written. Python's own shutdown costs a tenth of a second, and where a thread waits for standard input, it
     # would wait for the lock that thread holds, and abort.
     with suppress(OSError):

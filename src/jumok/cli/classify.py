@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, OUT_FILE, TEXTS, THREADS, print_json
+from jumok.cli.options import ENGINE, JSON, MODEL, ON_ERROR, OUT_FILE, QUIET, TEXTS, THREADS, print_json
 
 if TYPE_CHECKING:
-    from jumok.engines.classifier.text import TextClassifier
+    from jumok.engines.classifier.text import Classification, TextClassifier
 
 
 @click.command(epilog='Example: echo "What a film!" | jumok classify -m run --explain 3')
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 )
 @ENGINE
 @THREADS
+@ON_ERROR
+@QUIET
 @JSON
 def command(
     model: Path,
@@ -36,6 +39,8 @@ def command(
     explain: int,
     engine: str,
     threads: int | None,
+    on_error: str,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Assign a class to each text.
@@ -43,33 +48,58 @@ def command(
     A text is a line. Writes the most probable class of each and its probability. Empty lines are classified too.
     """
     from jumok.cli.models import other_command_named
-    from jumok.cli.reading import chunks_as_they_come, lines_of
+    from jumok.cli.progress import Progress
+    from jumok.cli.reading import DamagedLines, chunks_as_they_come, lines_of, results_for
     from jumok.cli.writing import output_to
     from jumok.engines.loading import load
 
     with other_command_named(model):
         classifier = load(model, engine, task="classifier", threads=threads)
-    with output_to(out) as output:
-        if probabilities and not as_json:
-            print("class", *classifier.classes, sep="\t", file=output)
-        for chunk in chunks_as_they_come(lines_of(files)):
-            for text, found in zip(chunk, classifier.classify(chunk), strict=True):
-                words = _word_attributions(classifier, text, explain) if explain else None
-                if as_json:
-                    values = {"text": text, "label": found.label, "probabilities": found.probabilities}
-                    print_json(values if words is None else {**values, "words": words}, file=output)
-                    continue
-                shown = found.probabilities.values() if probabilities else [found.probability]
-                explained = [] if words is None else [" ".join(f"{word}({value:+.2f})" for word, value in words)]
-                print(found.label, *(f"{value:.4f}" for value in shown), *explained, sep="\t", file=output)
-            output.flush()
+    damaged = DamagedLines(on_error)
+    try:
+        with Progress(files, out, quiet=quiet) as progress, output_to(out) as output:
+            if probabilities and not as_json:
+                print("class", *classifier.classes, sep="\t", file=output)
+            for chunk in chunks_as_they_come(lines_of(files, damaged)):
+                for found in results_for(chunk, classifier.classify):
+                    words = _word_attributions(classifier, found[0], explain) if found and explain else None
+                    if as_json:
+                        print_json(_values(found, words), file=output)
+                    else:
+                        print(_line(found, words, probabilities), file=output)
+                output.flush()
+                progress.add(len(chunk), len(chunk))
+    finally:
+        damaged.report()
+
+
+def _values(found: tuple[str, Classification] | None, words: Sequence[tuple[str, float]] | None) -> dict[str, Any]:
+    """The values of a text for --json; those of a line that was skipped are null."""
+    if found is None:
+        return {"text": None, "label": None, "probabilities": None}
+    values = {"text": found[0], "label": found[1].label, "probabilities": found[1].probabilities}
+    return values if words is None else {**values, "words": words}
+
+
+def _line(
+    found: tuple[str, Classification] | None, words: Sequence[tuple[str, float]] | None, probabilities: bool
+) -> str:
+    if found is None:
+        return ""
+    shown = found[1].probabilities.values() if probabilities else [found[1].probability]
+    explained = [] if words is None else [" ".join(f"{word}({value:+.2f})" for word, value in words)]
+    return "\t".join([found[1].label, *(f"{value:.4f}" for value in shown), *explained])
 
 
 def _word_attributions(classifier: TextClassifier, text: str, count: int) -> list[tuple[str, float]]:
     """The `count` words with the largest attributions; a word's attribution is the sum of its tokens'."""
+    from jumok.engines.opening import needed_for
+
     [ids] = classifier.tokenizer.encode([text])
     words: list[tuple[list[int], float]] = []
-    for token, (subword, attribution) in zip(ids, classifier.explain(text), strict=True):
+    with needed_for("--explain"):
+        explained = classifier.explain(text)
+    for token, (subword, attribution) in zip(ids, explained, strict=True):
         if subword.startswith("▁") or not words:
             words.append(([token], attribution))
         else:

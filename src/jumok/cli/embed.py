@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jumok.cli.options import MODEL, PATH, TEXTS, THREADS, print_json, say
+from jumok.cli.options import MODEL, ON_ERROR, PATH, QUIET, TEXTS, THREADS, print_json, say
 from jumok.errors import ConfigError, counted
 
 
@@ -12,10 +12,14 @@ from jumok.errors import ConfigError, counted
 @TEXTS
 @MODEL
 @THREADS
+@ON_ERROR
+@QUIET
 @click.option(
     "-o", "--out", type=PATH, metavar="OUT.npy", help="Write a NumPy array [lines, d_model]. Default: JSON lines."
 )
-def command(model: Path, files: tuple[Path, ...], threads: int | None, out: Path | None) -> None:
+def command(
+    model: Path, files: tuple[Path, ...], threads: int | None, on_error: str, quiet: bool, out: Path | None
+) -> None:
     """Compute a sentence vector for each line.
 
     It is the mean of the encoder's outputs, scaled to length 1: the dot product of two vectors is the cosine
@@ -23,7 +27,8 @@ def command(model: Path, files: tuple[Path, ...], threads: int | None, out: Path
     """
     import numpy as np
 
-    from jumok.cli.reading import chunks_as_they_come, lines_of
+    from jumok.cli.progress import Progress
+    from jumok.cli.reading import DamagedLines, chunks_as_they_come, lines_of
     from jumok.cli.writing import explained, require_file
     from jumok.engines.loading import load_sentence_encoder
 
@@ -32,13 +37,16 @@ def command(model: Path, files: tuple[Path, ...], threads: int | None, out: Path
     require_file(out)
     encode = load_sentence_encoder(model, threads).vectors
     found = [encode([])]  # no rows, but the right width
-    for chunk in chunks_as_they_come(lines_of(files)):
-        vectors = encode(chunk)
-        if out is not None:
-            found.append(vectors)
-            continue
-        for text, vector in zip(chunk, vectors, strict=True):
-            print_json({"text": text, "vector": [round(float(value), 6) for value in vector]})
+    damaged = DamagedLines(on_error)
+    with Progress(files, out, quiet=quiet) as progress:
+        for chunk in chunks_as_they_come(lines_of(files, damaged)):
+            vectors = encode([line or "" for line in chunk])  # the vector of a line that was skipped is 0
+            if out is not None:
+                found.append(vectors)
+            for text, vector in zip(chunk, vectors, strict=True) if out is None else ():
+                print_json({"text": text, "vector": [round(float(value), 6) for value in vector]})
+            progress.add(len(chunk), len(chunk))
+    damaged.report()
     if out is not None:
         array = np.concatenate(found)
         with explained(out), open(out, "wb") as file:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, THREADS, print_json
+from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, ON_ERROR, THREADS, print_json
 
 
 @click.command(epilog='Example: jumok generate -m run --prompt "Once upon a time"')
@@ -22,16 +22,19 @@ from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, THREADS, pri
 )
 @NO_REPEAT_NGRAM
 @click.option("--seed", default=0, metavar="N", help="Random seed for sampling.")
+@ON_ERROR
 @ENGINE
 @THREADS
 @JSON
-def command(model: Path, prompt: str | None, engine: str, threads: int | None, as_json: bool, **options: Any) -> None:
+def command(
+    model: Path, prompt: str | None, on_error: str, engine: str, threads: int | None, as_json: bool, **options: Any
+) -> None:
     """Continue a text with a language model.
 
     Prints the prompt and then the text, token by token. It stops where the model ends the text, or after --max-tokens.
     """
     from jumok.cli.models import other_command_named
-    from jumok.cli.reading import lines_of
+    from jumok.cli.reading import DamagedLines, lines_of
     from jumok.engines.loading import load
     from jumok.engines.options import GenerationOptions
 
@@ -39,7 +42,9 @@ def command(model: Path, prompt: str | None, engine: str, threads: int | None, a
     with other_command_named(model):
         generator = load(model, engine, task="language_model", threads=threads)
     if prompt is None:
-        prompt = "" if sys.stdin.isatty() else "\n".join(lines_of([])).rstrip("\n")
+        damaged = DamagedLines(on_error)
+        prompt = "" if sys.stdin.isatty() else "\n".join(line or "" for line in lines_of([], damaged)).rstrip("\n")
+        damaged.report()
     if as_json:
         print_json({"prompt": prompt, "text": generator.generate(prompt, **options)})
         return

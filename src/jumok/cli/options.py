@@ -9,6 +9,8 @@ from typing import Any, TextIO
 import click
 
 DEFAULT_BEAM = 5
+_status = ""  # what `show_status` has shown last
+ON_ERROR_CHOICES = ("stop", "replace", "skip")
 PATH = click.Path(path_type=Path)
 
 MODEL = click.option(
@@ -31,6 +33,14 @@ THREADS = click.option(
     type=click.IntRange(min=1),
     metavar="N",
     help="Use N CPU threads. Default: one for each core that this process may use.",
+)
+QUIET = click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
+ON_ERROR = click.option(
+    "--on-error",
+    type=click.Choice(ON_ERROR_CHOICES),
+    default="replace",
+    help="What to do with a line that is not valid UTF-8: stop; replace the invalid bytes by U+FFFD and warn; or skip "
+    "the line, so that its output is empty, and warn.",
 )
 BEAM = click.option(
     "--beam",
@@ -98,4 +108,14 @@ def print_json(value: Mapping[str, Any], *, indent: int | None = None, file: Tex
 
 def say(text: str) -> None:
     """Print a message to standard error, where it does not mix with the output."""
+    if _status:
+        show_status("")
     print(text, file=sys.stderr, flush=True)
+
+
+def show_status(text: str) -> None:
+    """Show a line on the terminal of standard error until the next status or message takes its place."""
+    global _status
+    blanks = " " * (len(_status) - len(text))
+    print(f"\r{text}{blanks}" if text else f"\r{blanks}\r", end="", file=sys.stderr, flush=True)
+    _status = text

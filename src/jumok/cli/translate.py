@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from jumok.cli.options import (
     JSON,
     MODEL,
     NO_REPEAT_NGRAM,
+    ON_ERROR,
     OUT_FILE,
+    QUIET,
     TEXTS,
     THREADS,
     print_json,
@@ -70,6 +73,8 @@ _EXCERPT = 60  # characters shown of a doubtful line
     "--top-p", type=float, metavar="P", help="Sample from the smallest set of tokens with total probability P."
 )
 @click.option("--seed", type=int, metavar="N", help="Random seed for sampling.")
+@ON_ERROR
+@QUIET
 @JSON
 def command(
     model: Path,
@@ -81,6 +86,8 @@ def command(
     scores: bool,
     paragraphs: bool,
     warn: bool,
+    on_error: str,
+    quiet: bool,
     as_json: bool,
     **decoding: Any,
 ) -> None:
@@ -90,10 +97,12 @@ def command(
     on standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
     """
     from jumok.cli.models import other_command_named
-    from jumok.cli.reading import chunks_as_they_come, lines_of
+    from jumok.cli.progress import Progress
+    from jumok.cli.reading import DamagedLines, chunks_as_they_come, lines_of, results_for
     from jumok.cli.writing import output_to, require_file
     from jumok.engines.loading import load
     from jumok.engines.translator.segments import join_paragraphs
+    from jumok.engines.translator.text import Result
 
     options = _decoding_options(**decoding)
     require_file(out)
@@ -103,19 +112,25 @@ def command(
         say("Write a sentence and press Enter. Ctrl-D ends.")
     if warn:
         _require_confidence(translator.card, options)
-    notes = _Notes(warn)
+    notes, damaged = _Notes(warn), DamagedLines(on_error)
+    lines = lines_of(files, damaged)
+    if paragraphs:
+        lines = join_paragraphs(line for line in lines if line is not None)
     try:
-        with output_to(out) as output:
-            lines = join_paragraphs(lines_of(files)) if paragraphs else lines_of(files)
-            for chunk in chunks_as_they_come(lines):
-                for source, result in zip(chunk, translator.translate_batch(chunk, options), strict=True):
+        with Progress(() if paragraphs else files, out, quiet=quiet) as progress, output_to(out) as output:
+            for chunk in chunks_as_they_come(lines, same_always=fast):
+                before = notes.sentences
+                for found in results_for(chunk, partial(translator.translate_batch, options=options)):
+                    source, result = found or (None, Result(""))
                     notes.add(result)
                     if as_json:
                         print_json({"source": source, **asdict(result)}, file=output)
                     else:
-                        print(_line(source, result, options, scores), file=output)
+                        print(_line(source or "", result, options, scores), file=output)
                 output.flush()
+                progress.add(len(chunk), notes.sentences - before)
     finally:
+        damaged.report()
         notes.print()
 
 
@@ -176,10 +191,12 @@ class _Notes:
     def __init__(self, warn: bool) -> None:
         self._warn = warn  # of every doubtful line, at once
         self._lines = 0
+        self.sentences = 0
         self._found: dict[str, list[int]] = {kind: [] for kind, _ in self._TEXTS}
 
     def add(self, result: Result) -> None:
         self._lines += 1
+        self.sentences += result.segments
         if self._warn and result.low_confidence:
             doubtful = " ".join(part.source for part in result.parts if part.low_confidence)
             excerpt = doubtful if len(doubtful) <= _EXCERPT else doubtful[:_EXCERPT] + "…"

@@ -4,13 +4,13 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
 from jumok.cli.options import say
-from jumok.errors import InputError, WriteError
+from jumok.errors import InputError, WriteError, counted
 from jumok.system import is_closed_pipe
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -30,10 +30,18 @@ def output_to(path: Path | None) -> Iterator[TextIO]:
             try:
                 yield file
             except BaseException:
-                say(f"jumok: incomplete output was kept in {part}")
+                with suppress(OSError):
+                    file.flush()
+                say(f"jumok: incomplete output was kept in {part}" + ("" if special else f": {_lines_in(part)}"))
                 raise
         if not special:
             part.replace(path)
+
+
+def _lines_in(path: Path) -> str:
+    """How many complete lines a file has, in words."""
+    with open(path, "rb") as file:
+        return counted(sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")), "line")
 
 
 def require_file(path: Path | None) -> None:

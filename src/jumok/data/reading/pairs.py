@@ -95,14 +95,20 @@ def aligned_texts(
         yield str(texts[0]), str(texts[1])
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
-    """Every line of a text file, including empty ones. A line that is not text is an InputError: none is dropped."""
+def read_lines(
+    path: str | Path, on_damage: Callable[[str, Damage, Side], str | None] | None = None
+) -> Iterator[str | None]:
+    """Every line of a text file, including empty ones. A line that is not text is an InputError: none is dropped.
+    With `on_damage`, what it returns takes the place of such a line: it gets file:line, the damage and the bytes."""
     for number, line in enumerate(byte_lines(path), 1):
         text = text_of(line)
         if text is EMPTY and isinstance(line, bytes):
             yield line.decode()
         elif isinstance(text, Damage):
-            raise InputError(f"{display_name(path)}:{number}: {text.reason}. Correct or remove this line.")
+            where = f"{display_name(path)}:{number}"
+            if on_damage is None:
+                raise InputError(f"{where}: {text.reason}. Correct or remove this line.")
+            yield on_damage(where, text, line)
         else:
             yield text
 
