@@ -76,10 +76,10 @@ class Ended:
 Jumok = Callable[..., Ended]
 
 
-def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: str | Path, cwd: Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     """The real command, in a process of its own. Ctrl-C reaches it even where the tests run in the background."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr}
     program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     program += "from jumok.cli import main; sys.argv[0] = 'jumok'; main()"
     command = [sys.executable, "-c", program, *map(str, arguments)]

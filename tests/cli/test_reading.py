@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.cli.reading import READ_AHEAD, READ_AHEAD_CHARACTERS, chunks_as_they_come
+from jumok.cli import reading
+from jumok.cli.reading import FIRST_CHUNK, READ_AHEAD, READ_AHEAD_CHARACTERS, chunks_as_they_come
 from jumok.errors import InputError
 
 
@@ -20,6 +21,16 @@ def test_every_line_comes_once_in_order(lines: list[str]) -> None:
 def test_lines_that_come_quickly_come_together() -> None:
     chunks = [len(chunk) for chunk in chunks_as_they_come(map(str, range(2 * READ_AHEAD)))]
     assert max(chunks) == READ_AHEAD
+
+
+def test_the_first_chunk_is_short_and_slow_work_keeps_chunks_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAUSE", 10.0)  # the lines come quickly, however busy the machine is
+    lines = list(map(str, range(10 * FIRST_CHUNK)))
+    assert [len(chunk) for chunk in chunks_as_they_come(lines)][:3] == [FIRST_CHUNK, 2 * FIRST_CHUNK, 4 * FIRST_CHUNK]
+    monkeypatch.setattr(reading, "CHUNK_SECONDS", 0.0)
+    assert {len(chunk) for chunk in chunks_as_they_come(lines)} == {FIRST_CHUNK}
+    steady = [len(chunk) for chunk in chunks_as_they_come(lines, same_always=True)]
+    assert steady[:3] == [FIRST_CHUNK, 2 * FIRST_CHUNK, 4 * FIRST_CHUNK]
 
 
 def test_a_slow_writer_is_answered_at_once() -> None:
@@ -47,7 +58,7 @@ def test_what_is_read_ahead_is_bounded() -> None:
             yield "x" * 100_000
 
     chunks = chunks_as_they_come(endless())
-    assert sum(map(len, next(chunks))) <= READ_AHEAD_CHARACTERS + 100_000
+    assert sum(len(line or "") for line in next(chunks)) <= READ_AHEAD_CHARACTERS + 100_000
     time.sleep(0.2)
     assert read * 100_000 <= 2 * (READ_AHEAD_CHARACTERS + 200_000)
 

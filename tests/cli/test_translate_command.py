@@ -1,13 +1,22 @@
 """jumok translate."""
 
+import io
 import json
+import os
+import pty
 import shutil
 import signal
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from commands import Jumok, sentences, start
+
+from jumok.cli.app import _interrupt
+from jumok.cli.options import say
+from jumok.cli.progress import Progress
 
 SENTENCE = "The small cat sees the dog."
 
@@ -114,12 +123,41 @@ def test_a_line_that_is_no_text_is_named_and_what_came_before_is_kept(
     jumok: Jumok, trained: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "in").write_bytes(f"{SENTENCE}\n".encode() + b"\xff\xfe\xfa\n")
-    ended = jumok("translate", "-m", trained / "run", tmp_path / "in", "-o", tmp_path / "out")
+    stop = ("--on-error", "stop")
+    ended = jumok("translate", "-m", trained / "run", *stop, tmp_path / "in", "-o", tmp_path / "out")
     assert ended.code == 2
     assert f"{tmp_path / 'in'}:2: not valid UTF-8" in ended.err
+    assert "or give --on-error skip" in ended.err
     assert not (tmp_path / "out").exists()
     assert len((tmp_path / "out.part").read_text(encoding="utf-8").splitlines()) == 1
-    assert f"incomplete output was kept in {tmp_path / 'out.part'}" in ended.err
+    assert f"incomplete output was kept in {tmp_path / 'out.part'}: 1 line\n" in ended.err
+
+
+def test_invalid_bytes_are_replaced_and_their_lines_named(jumok: Jumok, trained: Path, tmp_path: Path) -> None:
+    lines = [SENTENCE.encode(), b"The \xff cat", b"a\0b", *[b"\xfe"] * 4, SENTENCE.encode()]
+    (tmp_path / "in").write_bytes(b"\n".join(lines))
+    ended = jumok("translate", "-m", trained / "run", "--json", tmp_path / "in")
+    assert ended.code == 0
+    sources = [json.loads(line)["source"] for line in ended.out.splitlines()]
+    assert sources == [SENTENCE, "The \ufffd cat", "a\ufffdb", *["\ufffd"] * 4, SENTENCE]
+    warnings = [line for line in ended.err.splitlines() if "warning" in line]
+    for number, line in ((2, "not valid UTF-8"), (3, "NUL character"), (4, "not valid UTF-8")):
+        assert f"jumok: warning: {tmp_path / 'in'}:{number}: {line}; invalid bytes were replaced by U+FFFD" in warnings
+    assert warnings[3:] == ["jumok: warning: 3 more lines of the same kind: invalid bytes were replaced by U+FFFD"]
+
+
+def test_a_skipped_line_has_an_empty_output(jumok: Jumok, trained: Path) -> None:
+    content = SENTENCE.encode() + b"\n\xff\n" + b"x" * 1_000_001 + b"\n" + SENTENCE.encode()
+    arguments = ["translate", "-m", trained / "run", "--on-error", "skip"]
+    ended = jumok(*arguments, stdin=content)
+    first, *skipped, last = ended.out.splitlines()
+    assert (ended.code, skipped, first) == (0, ["", ""], last)
+    assert first
+    assert "standard input:2: not valid UTF-8; skipped, its output is empty" in ended.err
+    assert "standard input:3: line longer than 1,000,000 bytes; skipped" in ended.err
+    in_json = [json.loads(line) for line in jumok(*arguments, "--json", stdin=content).out.splitlines()]
+    assert [values["source"] for values in in_json] == [SENTENCE, None, None, SENTENCE]
+    assert jumok(*arguments, "--paragraphs", stdin=b"\xff\n").out == ""
 
 
 def test_a_1_mb_line_is_a_clear_error(jumok: Jumok, trained: Path) -> None:
@@ -208,6 +246,67 @@ def test_an_answer_comes_before_the_next_question_and_ctrl_c_ends_it(trained: Pa
     assert "Traceback" not in said
     for pipe in (process.stdin, process.stdout, process.stderr):
         pipe.close()
+
+
+def test_ctrl_c_keeps_what_is_done_and_progress_is_shown(trained: Path, tmp_path: Path) -> None:
+    lines = [source for source, _ in sentences()] * 400
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    terminal, standard_error = pty.openpty()
+    arguments = ("translate", "-m", trained / "run", tmp_path / "in", "-o", tmp_path / "out")
+    process = start(*arguments, cwd=trained, stderr=standard_error)
+    os.close(standard_error)
+    said = ""
+    while "left" not in said:  # lines are written, and their total is known
+        said += os.read(terminal, 4096).decode()
+    assert "of 60,000 lines  " in said
+    assert "sentences/s" in said
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert process.wait(timeout=60) == 130
+    # A second on an idle machine; the whole file would take much longer.
+    assert time.monotonic() - began < 10
+    with suppress(OSError):  # Linux: the end of a terminal is an error
+        while part := os.read(terminal, 4096):
+            said += part.decode()
+    os.close(terminal)
+    assert "Traceback" not in said
+    written = (tmp_path / "out.part").read_text(encoding="utf-8").splitlines()
+    assert f"incomplete output was kept in {tmp_path / 'out.part'}: {len(written):,} lines" in said
+    assert 64 <= len(written) < len(lines)
+    assert not (tmp_path / "out").exists()
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
+
+
+def test_a_second_ctrl_c_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended == [130]
+
+
+@pytest.mark.parametrize(
+    ("quiet", "terminal", "shown"), [(False, True, True), (True, True, False), (False, False, False)]
+)
+def test_progress_is_for_people_who_want_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quiet: bool, terminal: bool, shown: bool
+) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr(stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    with Progress([], tmp_path / "out", quiet=quiet) as progress:
+        progress.add(1, 2)
+        say("a message")
+    assert ("1 line " in stderr.getvalue()) is shown
+    assert "a message\n" in stderr.getvalue()
+    assert stderr.getvalue().endswith("\r" if shown else "a message\n")
 
 
 def test_it_ends_quietly_when_nobody_reads_on(trained: Path) -> None:

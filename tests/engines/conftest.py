@@ -1,10 +1,12 @@
 """A translator that has really learned something, in a second or two, and an engine that only echoes."""
 
+from pathlib import Path
 from random import Random
 
 import jaxtyping
 import pytest
 from echo_engine import EchoEngine
+from every_task import write_models
 from small_translator import make_pair, train_small_translator
 
 from jumok.engines.translator.text import TextTranslator
@@ -55,3 +57,9 @@ def echo() -> EchoEngine:
 @pytest.fixture
 def echoing(echo: EchoEngine, tokenizer: Tokenizer) -> TextTranslator:
     return TextTranslator(echo, tokenizer)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a model of each task, which nobody changes."""
+    return write_models(tmp_path_factory.mktemp("models"))

@@ -6,56 +6,19 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from jumok.bundle import load_bundle, save_bundle
 from jumok.engines.classifier.torch import TorchClassifier
-from jumok.engines.conversion import export
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.loading import load
 from jumok.engines.torch_models import TorchEngine, computing
 from jumok.engines.translator.text import TextTranslator
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import ArgumentError
-from jumok.model.config import config_from_dict
-from jumok.tasks import resolve, task_named
-from jumok.tokenizer import Tokenizer
 
-FROZEN = Path(__file__).parents[1] / "frozen" / "format-1"
-SIZES = {"d_model": 32, "heads": 4, "d_ff": 48, "dropout": 0.0}
-LAYERS: dict[str, dict[str, Any]] = {
-    "translator": {"encoder_layers": 1, "decoder_layers": 1},
-    "classifier": {"encoder_layers": 1, "classes": 2},
-    "language_model": {"decoder_layers": 1},
-}
-CARD = {"classes": {"a": 1, "b": 1}, "languages": ["en", "ko"], "parameters": 123_456, "metrics": {"bleu": 31.25}}
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a model of each task, random and exported."""
-    directory = tmp_path_factory.mktemp("models")
-    encoder = ("tokenizer", (FROZEN / "model" / "tokenizer.model").read_bytes())
-    vocabulary = Tokenizer.from_bytes(encoder[1]).size
-    for task, layers in LAYERS.items():
-        torch.manual_seed(3)
-        model = resolve(task_named(task).model)(
-            config_from_dict({"task": task, "vocabulary": vocabulary} | SIZES | layers)
-        )
-        weights = {name: (2 * weight).numpy() for name, weight in model.state_dict().items()}
-        path = directory / task / "model"
-        card = {
-            "classes": {"a": 1, "b": 1},
-            "languages": ["en", "ko"],
-            "parameters": 123_456,
-            "metrics": {"bleu": 31.25},
-        }
-        save_bundle(path, config=model.config.to_dict(), weights=weights, encoder=encoder, card=card)
-        export(load_bundle(path), "float32", lambda _: {})
-    return directory
+TASKS = ("translator", "classifier", "language_model")
 
 
 def test_models_work_in_forked_and_spawned_processes(models: Path) -> None:
@@ -93,7 +56,7 @@ def test_threads_are_used_during_a_call_only() -> None:
     assert Counting(None).threads_used() == torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("task", LAYERS)
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 def test_a_pickled_model_is_its_path_and_options(models: Path, task: str, engine: str) -> None:
     model = load(models / task / "model", engine, threads=1)

@@ -166,7 +166,7 @@ class Ctranslate2Translator:
             yield last, list(map(wait_for, futures))
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
-        return self._original("The sentence vectors of a translator").vectors(texts)
+        return self._original("Computing vectors with a translator").vectors(texts)
 
     def _long(self) -> TranslatorEngine:
         return self._original(f"A text of more than {self.longest:,} tokens")
