@@ -234,7 +234,7 @@ def _read_bundle(directory: Path) -> Bundle:
 def _open_weights(where: Path, record: FileRecord) -> BufferedIOBase:
     if record.size > _MAX_WEIGHTS_BYTES:
         raise UnreadableError(
-            where, f"is said to have {record.size:,} bytes, at most {_MAX_WEIGHTS_BYTES:,} make sense"
+            where, f"is said to have {record.size:,} bytes; at most {_MAX_WEIGHTS_BYTES:,} are allowed"
         )
     # On Windows a training could not replace the directory while a file in it is open.
     return BytesIO(files.read_verified(where, record, record.size)) if WINDOWS else files.open_verified(where, record)

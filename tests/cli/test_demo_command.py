@@ -51,8 +51,8 @@ def test_the_demo_of_a_classifier_shows_a_test_and_tricky_reviews(jumok: Jumok, 
 def test_the_demo_of_a_language_model_writes_five_sentences(jumok: Jumok, tmp_path: Path) -> None:
     ended = jumok("demo", "lm", "--directory", tmp_path / "demo", "--minutes", "0.003")
     assert ended.code == 0, ended.err
-    _, _, written = ended.out.partition("3. What it writes\n")
-    sentences, _, advice = written.partition("\n4. Now you\n")
+    _, _, written = ended.out.partition("3. Generated sentences\n")
+    sentences, _, advice = written.partition("\n4. Try it\n")
     assert sentences.count("\n   ") + 1 >= 5
     assert f"jumok generate -m {tmp_path / 'demo' / 'run'} --prompt" in advice
     assert jumok("generate", "-m", tmp_path / "demo" / "run", "--prompt", "나는").code == 0

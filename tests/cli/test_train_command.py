@@ -184,7 +184,7 @@ BAD_CORPORA = {
         ["하나", "둘"],
         "a.en:3: it seems to be the first line without a partner",
     ),
-    "empty corpus": ([], [], "there is nothing in it"),
+    "empty corpus": ([], [], "there are no lines"),
     "one line": (["one"], ["하나"], "at least two different texts"),
     "all duplicates": (["one"] * 50, ["하나"] * 50, "at least two different texts"),
     "labels": ([pair[0] for pair in LABELS], [pair[1] for pair in LABELS], "looks like labels"),

@@ -20,7 +20,7 @@ def run_demo(demo: DemoTraining) -> None:
     reviews = demo_reviews()
     train, test = reviews[:-1000], reviews[-1000:]
     data = demo.write("reviews.tsv", "".join(f"{label}\t{text}\n" for label, text in train))
-    print(f"1. Reviews from a grammar of our own → {data}")
+    print(f"1. The built-in reviews → {data}")
     print(f"   {len(train):,} to train on, {len(test):,} to test on; praise and criticism, negation and contrast\n")
     demo.train("classifier", data, settings=SETTINGS)
     classifier = load(demo.run, task="classifier")
@@ -30,6 +30,6 @@ def run_demo(demo: DemoTraining) -> None:
     for text, each in zip(TRICKY, classifier.classify(list(TRICKY)), strict=True):
         print(f"   {each.label} {each.probability:.0%}  {text}")
     print(f"""
-4. Now you
+4. Try it
    echo "The music was not bad, but the ending was dull." | jumok classify -m {demo.quoted_run} --explain 3
    jumok train classifier YOUR.tsv -o run      a label, a tab and a text in each line""")

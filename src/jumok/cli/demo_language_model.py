@@ -12,13 +12,13 @@ SETTINGS: dict[str, Any] = {"preset": "tiny", "model.decoder_layers": 2, "tokeni
 def run_demo(demo: DemoTraining) -> None:
     """Train on the Korean side of the built-in corpus, and generate a few sentences."""
     data = demo.write("sentences.txt", "".join(f"{korean}\n\n" for _, korean in demo_pairs().train))
-    print(f"1. Korean sentences from a grammar of our own → {data}\n")
+    print(f"1. The built-in Korean sentences → {data}\n")
     demo.train("language_model", data, settings=SETTINGS)
     generator = load(demo.run, task="language_model")
-    print("\n3. What it writes")
+    print("\n3. Generated sentences")
     for seed in range(5):
         print(f"   {generator.generate(seed=seed, temperature=0.8, top_p=0.95, max_tokens=60)}")
     print(f"""
-4. Now you
+4. Try it
    jumok generate -m {demo.quoted_run} --prompt "나는"
    jumok train lm YOUR.txt -o run""")

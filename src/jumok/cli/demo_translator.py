@@ -27,7 +27,7 @@ SHOWN = 8  # held-out sentences to print
 def run_demo(demo: DemoTraining) -> None:
     """Train on the built-in corpus, translate its test sentences, and draw the attention of one translation."""
     corpus = demo.directory / "corpus"
-    print(f"1. A corpus from a grammar of our own → {corpus}")
+    print(f"1. The built-in corpus → {corpus}")
     pairs = write_demo_corpus(corpus)
     print(
         f"   {len(pairs.train):,} pairs to train on, {len(pairs.test):,} to test on, with new combinations of words\n"
@@ -40,7 +40,7 @@ def run_demo(demo: DemoTraining) -> None:
     print("\n4. Attention")
     _draw(translator, demo.directory / "attention.png")
     print(f"""
-5. Now you
+5. Try it
    echo "The cat that drinks milk is small." | jumok translate -m {demo.quoted_run}
    jumok info -m {demo.quoted_run}
    jumok train translator YOUR.en YOUR.ko -o run      with your own files; first: jumok check YOUR.en YOUR.ko""")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jumok.display.curve import draw_curve
+from jumok.display.curve import can_draw_blocks, draw_curve
 from jumok.display.status import describe_metrics, duration
 from jumok.errors import counted
 from jumok.tasks import TASKS
@@ -30,7 +30,7 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
     total = f" of {run['steps']:,}" if run["steps"] else ""
     yield f"progress     step {run['step']:,}{total}, epoch {run['epoch']}: {state}"
     if run["last_losses"]:
-        yield f"loss         {draw_curve(run['losses'], _CURVE_WIDTH)}"
+        yield f"loss         {draw_curve(run['losses'], _CURVE_WIDTH, ascii_only=not can_draw_blocks())}"
         yield "             " + "  ".join(f"{entry['step']:,}: {entry['loss']:.3f}" for entry in run["last_losses"])
     for entry in run["last_validations"]:
         which = f" (average of the {entry['averaged']} checkpoints{_unused(entry)})" if "averaged" in entry else ""

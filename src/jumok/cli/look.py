@@ -170,7 +170,7 @@ def _examples(loaded: Any, file: Path) -> Sequence[tuple[str, str]]:
     from jumok.data.reading.passages import read_passages
 
     if loaded.task == "translator":
-        found = [(source, target) for source, target in islice(aligned_texts([file], None), EXAMPLES)]
+        found = [(source, target) for source, target in islice(aligned_texts([file]), EXAMPLES)]
     elif loaded.task == "classifier":
         texts = islice(read_labelled([file], Rejections(), loaded.classes), EXAMPLES)
         found = [(example.inputs[0], example.label) for example in texts]

@@ -1,8 +1,18 @@
 """A learning curve as one line of text."""
 
+import os
+import sys
 from collections.abc import Sequence
 
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-:=+*#"  # from low to high
+
+
+def can_draw_blocks() -> bool:
+    """Whether the terminal is likely to have blocks: not the text console of Linux, nor a locale other than UTF-8.
+    (The encoding of standard output does not tell: the commands always write UTF-8.)"""
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "UTF-8"
+    has_letters = "utf" in locale.lower() or sys.platform in ("win32", "darwin")
+    return has_letters and os.environ.get("TERM") not in ("linux", "dumb")
 
 
 def draw_curve(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:

@@ -1,6 +1,5 @@
 """The panel: drawn with rich, redrawn in place in a terminal or a notebook."""
 
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from jumok.display.curve import draw_curve
+from jumok.display.curve import can_draw_blocks, draw_curve
 from jumok.display.lines import Display, Wording
 from jumok.display.messages import describe_validation
 from jumok.display.status import PHASES, Event, Status, duration
@@ -60,7 +59,8 @@ class LivePanel(Display):
     def draw(self) -> RenderableType:
         """The panel in its current state. It is narrower than the terminal, which writes ^C behind it: that must not
         begin a new line."""
-        return draw_panel(self.status, self._title, self._console.width - 3, ascii_only=not can_draw(self._console))
+        without_blocks = self._console.options.ascii_only or self._console.legacy_windows or not can_draw_blocks()
+        return draw_panel(self.status, self._title, self._console.width - 3, ascii_only=without_blocks)
 
 
 class NotebookPanel(Display):
@@ -111,16 +111,6 @@ def kept_lines(display: Display, event: Event) -> list[str]:
 
 def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
-
-
-def can_draw(console: Console) -> bool:
-    """Whether the terminal has blocks: not the text console of Linux, an old Windows console or a locale without them.
-    Our standard output is always UTF-8, so that the locale has to be looked at too."""
-    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "UTF-8"
-    by_locale = "utf" in locale.lower() or sys.platform in ("win32", "darwin")
-    return by_locale and not (
-        console.options.ascii_only or console.legacy_windows or os.environ.get("TERM") in ("linux", "dumb")
-    )
 
 
 def draw_panel(status: Status, title: str, width: int, *, ascii_only: bool = False) -> RenderableType:

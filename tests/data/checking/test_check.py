@@ -384,7 +384,7 @@ def test_the_report_is_plain_values_and_safe_to_print(corpus: Corpus, tmp_path: 
 
 def test_a_corpus_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     empty = Corpus([], []).write(tmp_path)
-    with pytest.raises(InputError, match="there is nothing in it"):
+    with pytest.raises(InputError, match="there are no lines"):
         check_pairs(empty)
     with pytest.raises(InputError, match="no such file"):
         check_pairs([empty[0], tmp_path / "missing"])

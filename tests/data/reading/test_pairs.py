@@ -418,7 +418,7 @@ def test_unequal_files_name_both_counts_and_the_remedy(write: Callable[..., Path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "there is nothing in it"),
+        (b"", "there are no lines"),
         (b"\n\n \n", r"every line was left out:\n3 × empty side"),
         (PNG, "is a PNG image"),
         (b"PK\x03\x04" + bytes(99), "is a ZIP archive"),

@@ -24,7 +24,7 @@ def check_pairs(paths: Paths, valid: Paths | None = None, *, options: ReadingOpt
     check = PairCheck(paths, validation, options=options)
     check.survey_records()
     if not check.survey.pairs and not check.survey.unequal:
-        raise InputError(f"{' and '.join(map(str, paths))}: there is nothing in it.")
+        raise InputError(f"{' and '.join(map(str, paths))}: there are no lines.")
     return check.report()
 
 

@@ -63,7 +63,7 @@ def read_labelled(
             found = True
             yield Example((text,), where, label)
     if not found:
-        why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there is nothing in it."
+        why = f"every line was left out:\n{rejections.render()}" if rejections.total else "there are no lines."
         raise InputError(f"{', '.join(map(lines.display_name, paths))}: no text with a label; {why}")
 
 

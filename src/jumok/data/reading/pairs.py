@@ -30,7 +30,7 @@ class UnequalLengthError(InputError):
 
     def __init__(self, names: tuple[str, str], lines: tuple[int, int], unpartnered: str = "") -> None:
         look = f"Look around {unpartnered}: it seems to be the first line without a partner."
-        advice = look if unpartnered else "`jumok check` with both files finds where they part."
+        advice = look if unpartnered else "`jumok check` with both files finds where they diverge."
         super().__init__(
             f"{names[0]} has {counted(lines[0], 'line')} but {names[1]} has {lines[1]:,}; line n of one must be the "
             f"translation of line n of the other. {advice}"
@@ -72,7 +72,7 @@ def read_pairs(
             yield Example((source, target), f"{source_name}:{number}")
     if not any_accepted:
         left_out = rejections.total > rejected_before
-        why = f"every line was left out:\n{rejections.render()}" if left_out else "there is nothing in it."
+        why = f"every line was left out:\n{rejections.render()}" if left_out else "there are no lines."
         hint = "" if len(paths) == 2 else "\nGive two text files, or one table, JSONL or TMX file with both sides."
         if NO_TEXTS.reason in why:  # in JSON and TMX, texts have names
             hint += '\nIf its texts are under the names of languages, give two of them: `languages=("en", "ko")`.'

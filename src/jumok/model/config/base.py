@@ -80,7 +80,7 @@ class ModelConfig:
                 high = MOST_LAYERS if field.name.endswith("_layers") else MOST
                 require_at_least(low, **{field.name: value})
                 if value > high:
-                    raise ConfigError(f"{field.name} is too large, at most {high:,} make sense.")
+                    raise ConfigError(f"{field.name} is too large; at most {high:,} is allowed.")
             elif field.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"{field.name}={value!r} must be true or false.")
 
