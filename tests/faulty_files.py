@@ -50,7 +50,7 @@ class FaultyFiles(FileSystem):
         self.operations: list[tuple[str, str]] = []
         self.fallible = 0  # operations so far that could have failed
         self.disk = disk
-        self._moments = 0
+        self.moments = 0  # passed so far
         self._crash_at, self._fails_at, self._error, self._free = crash_at, fails_at, error, free
 
     def create(self, path: Path) -> FileIO:
@@ -148,9 +148,9 @@ class FaultyFiles(FileSystem):
 
     def _moment(self) -> None:
         """Crash from the chosen moment on: what runs then, to tidy up, would not run in a process that is gone."""
-        if self._crash_at is not None and self._moments >= self._crash_at:
+        if self._crash_at is not None and self.moments >= self._crash_at:
             raise Crash
-        self._moments += 1
+        self.moments += 1
 
 
 @contextmanager

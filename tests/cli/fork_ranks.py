@@ -81,7 +81,10 @@ class Rank:
             lines = [int(line) for _, batch in window for line in batch.lines]
             with open(self.out / f"lines-{self.rank}.jsonl", "a") as file:
                 print(json.dumps([at + 1, lines]), file=file)
-            return step(training, window, *rest)
+            result = step(training, window, *rest)
+            if self.is_hit("moments", at):
+                spoil_moments(training.optimizer)
+            return result
 
         return observed
 
@@ -153,6 +156,12 @@ def not_a_number(loss: Callable[[Any], Tensor], moment: str) -> Callable[[Any], 
         return value
 
     return poisoned
+
+
+def spoil_moments(optimizer: torch.optim.Optimizer) -> None:
+    """Make this process's part of some of Adam's moments infinite."""
+    moment = next(iter(optimizer.state.values()))["exp_avg_sq"]
+    (moment.to_local() if isinstance(moment, DTensor) else moment).fill_(torch.inf)
 
 
 def local(tensor: Tensor) -> Tensor:

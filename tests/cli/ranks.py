@@ -31,11 +31,11 @@ class Fault:
 
     A signal: in the `step` that follows, before its gradients are computed; in the `collective` that sums them, which
     the others have entered; while rank 0 is in the midst of the `validation` or `save` of step `at`.
-    Not a number: its `loss`, or only the `gradient` of a finite loss.
+    Not a number: its `loss`, or only the `gradient` of a finite loss; or the `moments` of the optimizer after it.
     Or it finds no `checkpoint` when the training resumes.
     """
 
-    moment: Literal["step", "collective", "validation", "save", "loss", "gradient", "checkpoint"]
+    moment: Literal["step", "collective", "validation", "save", "loss", "gradient", "moments", "checkpoint"]
     rank: int
     at: int = 0
     signal: int = signal.SIGKILL

@@ -54,6 +54,7 @@ KILLS = {
     "sharded": [Fault("collective", 1, 3), Fault("validation", 1, 10), Fault("save", 0, 20), Fault("step", 0, 24)],
 }
 NOT_FINITE = {"two": Fault("loss", 1, 5), "sharded": Fault("gradient", 0, 5)}
+DIVERGED = Fault("moments", 1, 9)  # in the last update before a validation and a checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     write_corpora(directory)
     jobs = dict(uninterrupted(directory)) | dict(changing(directory)) | dict(threaded(directory))
     for how in WAYS:
-        jobs |= disturbed(directory, how, [NOT_FINITE[how], *KILLS[how]])
+        jobs |= disturbed(directory, how, [NOT_FINITE[how], DIVERGED, *KILLS[how]])
     return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
 
 
@@ -229,6 +230,17 @@ def test_a_loss_or_gradient_that_is_not_finite_in_one_process_ends_all(runs: Run
     fault = NOT_FINITE[how]
     assert_all_end_alike(outcomes[f"{how} {fault.moment} {fault.rank}"], fault, directory / f"{how}-disturbed")
     # Nothing of it was saved: the training that went on is the one in which nothing happened.
+    assert_same(directory / f"{how}-disturbed", directory / f"translator-{how}", STEPS)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_what_diverged_in_one_process_ends_all_before_it_is_saved(runs: Runs, how: str) -> None:
+    directory, outcomes = runs
+    outcome = outcomes[f"{how} {DIVERGED.moment} {DIVERGED.rank}"]
+    assert set(outcome.codes) == {4}
+    [message] = {error.splitlines()[-1] for error in outcome.errors}
+    assert "After step 10 weights or moments of the optimizer are NaN or infinite" in message
+    assert "the weights have diverged and were not saved" in message
     assert_same(directory / f"{how}-disturbed", directory / f"translator-{how}", STEPS)
 
 

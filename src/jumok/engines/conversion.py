@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok import files
-from jumok.bundle import Bundle, Weights, load_bundle, replace_directory
+from jumok.bundle import Bundle, Weights, finish_replacement, load_bundle, replace_directory
 from jumok.engines.loading import open_encoder
 from jumok.engines.opening import CERTIFICATE, DIRECTORY
 from jumok.errors import BundleError, ConfigError, require_choice
@@ -38,7 +38,7 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     config = config_from_dict(bundle.config)
     require_exportable(config)
     final = bundle.path / DIRECTORY
-    files.clean_leftovers(REAL_FILES, bundle.path)  # of an export that was killed
+    repair_export(bundle.path)
     try:
         with files.temporary_directory(REAL_FILES, bundle.path) as directory, files.explained_writing(final):
             spec = _converted(config, bundle.weights(), open_encoder(bundle), quantization)
@@ -54,6 +54,13 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
         _require_unchanged(bundle)
         raise
     return final
+
+
+def repair_export(model: Path) -> None:
+    """Complete an export that was killed while it was being renamed, and remove what else was left of it."""
+    if model.is_dir():
+        files.clean_leftovers(REAL_FILES, model)
+    finish_replacement(model / DIRECTORY)
 
 
 def _require_unchanged(bundle: Bundle) -> None:

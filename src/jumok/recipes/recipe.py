@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import CorpusEpochs, TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, InputEncoder
+from jumok.engines.conversion import repair_export
 from jumok.errors import ConfigError
 from jumok.model.config import ModelConfig, preset
 from jumok.recipes.certifying.certificate import ParityError
@@ -134,7 +135,10 @@ class Recipe(ABC):
 
     def export(self, model: Path, on_event: EventCallback) -> Mapping[str, Any]:
         """Export the best model, certified on validation examples, once: the certificate, or why there is none."""
-        if task_named(self.task).certify is None or is_exported(model):
+        if task_named(self.task).certify is None:
+            return {}
+        repair_export(model)
+        if is_exported(model):
             return {}
         probe = [example.inputs for example in self.validation_examples(PROBES)]
         try:
