@@ -91,3 +91,10 @@ def test_the_version_and_the_list_of_commands(capsys: pytest.CaptureFixture[str]
     listed = capsys.readouterr().err
     for command in ("demo", "train", "translate", "classify", "generate", "evaluate", "export"):
         assert f"\n  {command} " in listed
+
+
+def test_the_list_of_commands_cuts_no_sentence_off(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["--help"])
+    _, _, commands = capsys.readouterr().out.partition("Commands:\n")
+    assert commands.count("\n") >= 12
+    assert all(line.endswith(".") and not line.endswith("...") for line in commands.splitlines())

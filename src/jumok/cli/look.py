@@ -24,14 +24,17 @@ ANIMAL = "The animal didn't cross the street because it was too tired."  # a sen
 @click.argument("sentence", required=False, help="The sentence to begin with.")
 @click.option("--save", type=PATH, metavar="FILE", help="Write the page of this sentence to one HTML file and exit.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="N", help=f"Port on 127.0.0.1. [{PORT}, or the next free one]"
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help=f"Port on 127.0.0.1.  [default: {PORT}, or the next free]",
 )
 @click.option("--open/--no-open", "open_browser", default=True, help="Open the page in a browser.")
 @click.option(
     "--rank-heads",
     type=PATH,
     metavar="FILE",
-    help="Switch off each head in turn and print what it costs on FILE; no page.",
+    help="Print how much worse the model is on FILE without each head; no page.",
 )
 @JSON
 def command(
@@ -43,9 +46,10 @@ def command(
     rank_heads: Path | None,
     as_json: bool,
 ) -> None:
-    """Look into a model: its attention, its search, and every value it computes.
+    """Explore the attention and search of a model in a browser.
 
-    The page is served to this computer only. With --save it is one HTML file, which opens in any browser.
+    Every value that the model computes for a sentence can be seen. The page is served to this computer only; with
+    --save it is one HTML file, which opens in any browser.
     """
     if rank_heads is not None:
         _rank(model, rank_heads, as_json)

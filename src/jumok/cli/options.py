@@ -39,8 +39,8 @@ ON_ERROR = click.option(
     "--on-error",
     type=click.Choice(ON_ERROR_CHOICES),
     default="replace",
-    help="What to do with a line that is not valid UTF-8: stop; replace the invalid bytes by U+FFFD and warn; or skip "
-    "the line, so that its output is empty, and warn.",
+    help="For a line that is not valid UTF-8: stop; replace the invalid bytes by U+FFFD and warn; or skip the line "
+    "(its output is empty) and warn.",
 )
 BEAM = click.option(
     "--beam",
@@ -69,12 +69,16 @@ LANGUAGES = click.option(
     "--languages",
     nargs=2,
     metavar="SRC TGT",
-    help="The two languages to use from a file that names its languages, such as: en ko",
+    help="Source and target language, in a file that names its languages, such as: en ko",
 )
-_SEPARATOR = click.option("--separator", metavar="CHAR", help="What separates the columns of a CSV file, such as: ;")
-_SHEET = click.option("--sheet", metavar="NAME|NUMBER", help="The sheet of an .xlsx workbook.")
+_SEPARATOR = click.option(
+    "--separator", metavar="CHAR", help="Column separator of a CSV file, such as: ;  Default: detected."
+)
+_SHEET = click.option(
+    "--sheet", metavar="NAME|NUMBER", help="Sheet of an .xlsx workbook. Default: the only one that is not empty."
+)
 _ENCODING = click.option(
-    "--encoding", metavar="NAME", help="The encoding of text files, such as: cp1252, cp949, utf-16"
+    "--encoding", metavar="NAME", help="Encoding of text files, such as: cp1252, utf-16.  Default: detected."
 )
 
 
@@ -82,12 +86,12 @@ def reading_flags(columns: str, **attributes: Any) -> Callable[[Callable[..., No
     """Give a command the options that say how files are read: --columns, --separator, --sheet and --encoding.
     `columns` are the names of the columns in the help; `attributes` are those of click's option."""
     count = len(columns.split())
-    which = "The columns of a table to use, by names" if count > 1 else "The column of a table to use, by its name"
+    which = "Columns" if count > 1 else "Column"
     chosen = click.option(
         "--columns",
         **{"nargs": count, **attributes},
         metavar=columns,
-        help=f"{which} or number{'s' if count > 1 else ''} (from 1).",
+        help=f"{which} of a table, by name or number (from 1).",
     )
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:

@@ -75,7 +75,7 @@ class TrainOptions:
     processes: Annotated[int, _Flag("N", "Train with N processes on this machine, which share its cores.")] = 1
     shard: Annotated[
         bool,
-        _Flag(None, "Split the model between the processes (FSDP): for one too large for a process.", argument=True),
+        _Flag(None, "Split the model between the processes (FSDP), if it is too large for one.", argument=True),
     ] = False
     quiet: Annotated[bool, _Flag(None, "Print warnings and errors only.")] = False
     as_json: Annotated[bool, _Flag(None, "Print every event as a line of JSON.", ("--json",))] = False

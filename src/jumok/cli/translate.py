@@ -66,7 +66,7 @@ _EXCERPT = 60  # characters shown of a doubtful line
 @click.option(
     "--paragraphs", is_flag=True, help="Join the lines of each paragraph first; write one line for each paragraph."
 )
-@click.option("--warn", is_flag=True, help="Name each line whose translation is doubtful on standard error.")
+@click.option("--warn", is_flag=True, help="Report lines with a doubtful translation on standard error.")
 @click.option("--temperature", type=float, metavar="T", help="Sample instead of searching: higher is more varied.")
 @click.option("--top-k", type=int, metavar="K", help="Sample from the K most probable tokens.")
 @click.option(
