@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,11 @@ from torch.distributed.tensor import DTensor
 
 import jumok
 from jumok.cli.app import run
-from jumok.training import checkpoint, trainer
+from jumok.training import checkpoint, distributed, trainer
 from jumok.training.checkpoint import flatten_optimizer
 from jumok.training.trainer import Trainer
 
+distributed.RANK_0_TIMEOUT = timedelta(seconds=20)  # less than the tests allow
 LATE_SECONDS, ENTER_SECONDS = 0.5, 0.05  # to load a checkpoint; for the others to enter a collective
 # What FSDP sums gradients with, and what replicas do.
 COLLECTIVES = [name for name in ("reduce_scatter_single", "reduce_scatter_tensor", "all_reduce") if hasattr(dist, name)]

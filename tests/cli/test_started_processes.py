@@ -128,13 +128,34 @@ def test_rank_0_tells_the_others_what_it_has_reported_and_waits_for_them() -> No
             assert follower.stdout.read().decode().strip() == "파일이 없습니다"
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_rank_0_ends_if_it_waits_for_one_that_has_ended_and_else_goes_on(
+    monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """gloo does not always notice. What rank 0 does alone, a validation or a checkpoint, it finishes first."""
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(processes, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "NOTICE_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "_has_joined", lambda: True)
+    if waits:  # as if this file were torch.distributed
+        monkeypatch.setattr(processes, "_torch_distributed", lambda: Path(__file__).parent)
+    follower = subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.exit(1)"], stdin=subprocess.PIPE)
+    with processes._leading([follower]):
+        follower.wait()
+        deadline = time.monotonic() + (SECONDS if waits else 0.2)
+        while not codes and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert set(codes) == ({4} if waits else set())
+
+
 def test_processes_that_do_not_come_are_not_waited_for_as_long_as_those_that_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     port = str(processes._free_port())
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
         monkeypatch.setenv(name, value)
-    assert distributed.JOIN_TIMEOUT < distributed.COLLECTIVE_TIMEOUT / 10
+    assert distributed.JOIN_TIMEOUT < distributed.RANK_0_TIMEOUT < distributed.COLLECTIVE_TIMEOUT / 10
     monkeypatch.setattr(distributed, "JOIN_TIMEOUT", timedelta(seconds=0.5))
     with pytest.raises(TrainingError, match="2 processes of this training could not connect"), join_process_group():
         pytest.fail("nobody has come")

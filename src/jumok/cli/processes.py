@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import click
 
@@ -55,7 +56,7 @@ def _leading(followers: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
     """In rank 0: at the end tell the others that it is the end and what rank 0 has reported, and wait for them."""
     report = "ended"
     try:
-        with _exiting_if(lambda: any(follower.poll() for follower in followers) and not _has_joined()):
+        with _exiting_if(lambda: any(follower.poll() for follower in followers) and _is_waiting()):
             yield
     except JumokError as error:
         report = str(error)
@@ -127,17 +128,28 @@ def _exiting_if(another_ended: Callable[[], bool]) -> Iterator[None]:
 
     def poll() -> None:
         while not left.wait(POLL_SECONDS):
-            if another_ended():
-                if not left.wait(NOTICE_SECONDS):
-                    say("jumok: Another process of this training has ended. Start it again with the same command.")
-                    os._exit(TrainingError.exit_code)  # safe: the files are complete at every moment
-                return
+            if another_ended() and not left.wait(NOTICE_SECONDS) and another_ended():
+                say("jumok: Another process of this training has ended. Start it again with the same command.")
+                os._exit(TrainingError.exit_code)  # safe: the files are complete at every moment
 
     threading.Thread(target=poll, daemon=True).start()
     try:
         yield
     finally:
         left.set()
+
+
+def _is_waiting() -> bool:
+    """Return whether the main thread is in torch.distributed, waiting for the others, or has still to join them. It is
+    not while it validates or saves, which it may finish although another process has ended."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    is_waiting = frame is not None and Path(frame.f_code.co_filename).is_relative_to(_torch_distributed())
+    return is_waiting or not _has_joined()
+
+
+def _torch_distributed() -> Path:
+    """Return the directory of that package, if it is imported."""
+    return Path(getattr(sys.modules.get("torch.distributed"), "__file__", None) or "not imported").parent
 
 
 def _has_joined() -> bool:

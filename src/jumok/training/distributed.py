@@ -22,6 +22,8 @@ from jumok.errors import ConfigError, OtherProcessError, TrainingError
 
 JOIN_TIMEOUT = timedelta(minutes=5)  # for all processes to start: machines need not start at the same moment
 COLLECTIVE_TIMEOUT = timedelta(hours=6)  # from then on: the others wait while rank 0 validates
+# Rank 0 waits only for the others' part of a step. gloo may miss that a process has ended just when it sends to it.
+RANK_0_TIMEOUT = timedelta(minutes=30)
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"  # set by torchrun: how often it has started the same command again
 
 
@@ -157,7 +159,7 @@ def _connect(rank: int, size: int) -> None:
             f"The {size} processes of this training could not connect ({error}). Look how the others ended, "
             "and start all of them again."
         ) from error
-    dist.distributed_c10d._set_pg_timeout(COLLECTIVE_TIMEOUT)
+    dist.distributed_c10d._set_pg_timeout(RANK_0_TIMEOUT if rank == 0 else COLLECTIVE_TIMEOUT)
 
 
 def _rendezvous_store() -> Any:
