@@ -10,7 +10,7 @@ from jumok.data.reading.headers import is_header, is_number, language_of, side_o
 from jumok.data.reading.languages import is_language_code, same_language
 from jumok.data.reading.lines import EMPTY, Damage, Row, Side
 from jumok.data.reading.options import ReadingOptions
-from jumok.errors import InputError
+from jumok.errors import InputError, counted
 
 SampleRows = Sequence[tuple[int, Sequence[str]]]
 """The first rows of a table that are not damaged or blank: line and cells."""
@@ -60,13 +60,13 @@ def pair_columns(rows: SampleRows, name: str, options: ReadingOptions) -> TableC
     number, names = rows[0]
     if options.languages:
         places = tuple(_place_of_language(language, names, f"{name}:{number}") for language in options.languages)
-        return TableColumns(places, filled(names), names)
+        return _below_header(places, rows, name)
     if options.columns:
         return chosen_columns(options.columns, rows, name)
     texts = [cells for _, cells in rows]
     sides = _sides_by_header(texts)
     if sides:
-        return TableColumns(sides, filled(names), names)
+        return _below_header(sides, rows, name)
     width = usual_width(texts)
     if width > 2:
         raise InputError(ask_for_columns(rows, name, "source and target", longest_columns(texts, 2)))
@@ -87,10 +87,23 @@ def chosen_columns(wanted: Sequence[str], rows: SampleRows, name: str) -> TableC
     if len(set(places)) < len(places):
         raise InputError(f"{name}: column {places[0] + 1} was chosen twice. Choose different ones.")
     texts = [cells for _, cells in rows]
-    recognised = all(side_of(names[n]) or language_of(names[n]) for n in places if n < len(names))
-    if by_name or (recognised and len(places) > 1) or is_header(texts):
-        return TableColumns(places, filled(names), names)
-    return TableColumns(places, max(usual_width(texts), *(place + 1 for place in places)))
+    if by_name:
+        return _below_header(places, rows, name)
+    width = max(usual_width(texts), *(place + 1 for place in places))
+    return TableColumns(places, width, names if _sides_by_header(texts) or is_header(texts) else ())
+
+
+def _below_header(places: tuple[int, ...], rows: SampleRows, name: str) -> TableColumns:
+    """Columns that the first row names. InputError if it names fewer than every row has: then they may be shifted."""
+    number, names = rows[0]
+    widths = [filled(cells) for _, cells in rows[1:]]
+    width = usual_width([cells for _, cells in rows[1:]] or [names])
+    if len(widths) > 1 and min(widths) > len(names):
+        raise InputError(
+            f"{name}:{number}: names {counted(len(names), 'column')}, but the rows have {width}. Correct this line, "
+            f"or give the numbers of columns, counted from 1: `columns=`.\n{list_columns(rows)}"
+        )
+    return TableColumns(places, max(filled(names), min(width, len(names))), names)
 
 
 def _place_of(wanted: str, rows: SampleRows, name: str) -> int:

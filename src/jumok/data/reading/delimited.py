@@ -3,7 +3,7 @@ its own row."""
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -206,10 +206,19 @@ def _is_punctuation(sample: Sequence[bytes], separator: str) -> bool:
 
 def _has_quoted_fields(sample: Sequence[bytes]) -> bool:
     """Whether a TSV file encloses fields in quotes, as spreadsheets do: every field that begins with a quote is closed,
-    and one of them contains a doubled quote, or all fields of all rows are enclosed."""
-    quoted: Callable[[bytes], bool] = lambda cell: cell.startswith(b'"')  # noqa: E731
-    cells = [cell for line in sample for cell in line.split(b"\t") if cell]
-    enclosed = [cell for cell in cells if quoted(cell)]
-    if not enclosed or any(not _QUOTED.fullmatch(cell) for cell in enclosed):
-        return False
-    return len(enclosed) == len(cells) or any(b'""' in cell[1:-1] for cell in enclosed)
+    and one of them contains a doubled quote or a line end, or all fields that are not numbers are enclosed."""
+    source = _PushBack(iter(list(enumerate(sample, 1))))
+    plain = signs = enclosed = 0
+    for _, line in source:
+        assert isinstance(line, bytes)
+        cells, taken = _record(line, source, b"\t") if b'"' in line else ([], 0)
+        if isinstance(cells, Damage) or any(b"\t" in cell for cell in cells):
+            return False  # these are quotation marks, which may well be closed in a later row
+        written = [] if taken else [cell for cell in line.split(b"\t") if cell and not cell.isdigit()]
+        quoted = [cell for cell in written if cell.startswith(b'"')]
+        if not all(map(_QUOTED.fullmatch, quoted)):
+            return False
+        signs += bool(taken) or any(b'""' in cell[1:-1] for cell in quoted)
+        enclosed += len(quoted)
+        plain += len(written) - len(quoted)
+    return bool(signs or (enclosed and not plain and len(sample) > 1))

@@ -83,9 +83,9 @@ def _wide_encoding(head: bytes) -> str | None:
     sample = head[: _SAMPLE_BYTES - _SAMPLE_BYTES % 2]
     sample = sample[: len(sample) - len(sample) % 2]
     nuls = sample[0::2].count(0), sample[1::2].count(0)
-    if len(sample) < _LEAST_BYTES or (nuls[0] > 0) == (nuls[1] > 0):
+    if len(sample) < _LEAST_BYTES or max(nuls) <= 4 * min(nuls):
         return None
-    name = "utf-16-be" if nuls[0] else "utf-16-le"
+    name = "utf-16-be" if nuls[0] > nuls[1] else "utf-16-le"
     text = sample.decode(name, "replace")
     readable = all(character.isprintable() or character in "\r\n\t" for character in text[:-1])
     mostly_ascii = 2 * max(nuls) >= 0.8 * len(sample)
@@ -181,8 +181,8 @@ def _scores_of_characters(sample: Iterable[bytes]) -> dict[str, float]:
 
 def _share_well_placed(sample: Iterable[bytes], encoding: str) -> float:
     """The share of characters beyond ASCII that stand where they may: letters beside letters of the same script,
-    capital letters not after small ones, signs not inside words. 0 if none is beside a letter of ASCII, unless
-    there are some more: a few bytes are letters of any script."""
+    capital letters not after small ones, signs not inside words. 0 if no small letter is beside one of ASCII,
+    unless there are some more: a few bytes are letters of any script, and one may be a capital by chance."""
     good = total = inside = 0
     for line in sample:
         text = line.decode(encoding, "replace")
@@ -191,7 +191,7 @@ def _share_well_placed(sample: Iterable[bytes], encoding: str) -> float:
                 before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
                 total += 1
                 good += _is_well_placed(character, before, after)
-                inside += (_is_letter(character) or character == "’") and any(
+                inside += ((_is_letter(character) and not character.isupper()) or character == "’") and any(
                     _is_letter(each) and (each.isascii() or total >= _LEAST_CHARACTERS) for each in before + after
                 )
     return good / total if inside else 0.0

@@ -118,7 +118,7 @@ def says_what_it_is(name: str) -> bool:
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: two of its cells are usual names, or it alone has no number where all
     others have one."""
-    if sum(map(says_what_it_is, rows[0])) >= 2:
+    if len({language_of(name) or side_of(name) or name for name in rows[0] if says_what_it_is(name)}) >= 2:
         return True
     return len(rows) > 2 and any(
         cell.strip() and not is_number(cell) and all(len(row) > place and is_number(row[place]) for row in rows[1:])

@@ -32,7 +32,7 @@ _SIGNATURES = {
     b"\x89PNG": "is a PNG image, not text.",
     b"\xff\xd8\xff": "is a JPEG image, not text.",
     b"%PDF-": "is a PDF document; save its text as UTF-8 first.",
-    b"PK\x03\x04": "is a ZIP archive or a document (.docx, .ods …); save its text as UTF-8, or its table as .xlsx.",
+    b"PK\x03\x04": "is a ZIP archive, as .xlsx, .ods and .docx are; name a workbook .xlsx, or save its text as UTF-8.",
     b"\xd0\xcf\x11\xe0": "is an old or encrypted Office document; save its table as .xlsx, or its text as UTF-8.",
     b"\x1f\x8b": "is compressed by gzip; give it a name that ends in .gz.",
     b"\xfd7zXZ\0": "is compressed by xz; give it a name that ends in .xz.",
