@@ -1,7 +1,9 @@
 """What a training says of itself while it goes on: the step, the time left, the epoch, and what became of averages."""
 
 import json
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.training.toy import Toy
@@ -36,12 +38,19 @@ def test_the_step_is_reported_once_a_second_and_no_more(tmp_path: Path, monkeypa
 def test_the_time_left_is_that_of_the_remaining_steps_and_validations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ticks = count()
+    monkeypatch.setattr(trainer, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     monkeypatch.setattr(trainer, "REPORT_SECONDS", 0.0)
-    toy = Toy(tmp_path / "run", average=1)
+    toy = Toy(tmp_path / "run", average=1, validation_steps=1.0)  # as long as an update, as it turns out
     toy.go()
-    last = [event for event in toy.events if event["event"] == "step"][-2]  # after it: one step and one validation
-    expected = last["seconds"] / 29 + toy.trainer.progress.validation_seconds
-    assert last["seconds_left"] == pytest.approx(expected, rel=0.5)
+    reports = [event for event in toy.events if event["event"] == "step"]
+    each, validation = reports[-1]["seconds"] / 30, toy.trainer.progress.validation_seconds
+    assert each > 0
+    assert validation > 0
+    left = [event["seconds_left"] for event in reports]
+    assert left[-2] == pytest.approx(each + validation)
+    assert left[-9] == pytest.approx(8 * each + 2 * validation)  # after step 22: validations at 24 and 30
+    assert left == sorted(left, reverse=True)
 
 
 def test_epochs_are_counted_from_one_and_the_last_is_not_one_too_many(tmp_path: Path) -> None:

@@ -348,6 +348,7 @@ class _Job:
             limits=_limits(settings),
             seconds=None if minutes is None else 60 * minutes,
             validation_seconds=plan.validation_seconds,
+            validation_steps=plan.work.validation_steps,
             export_validations=plan.export_validations,
         )
 

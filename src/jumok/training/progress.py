@@ -64,7 +64,8 @@ class TrainingOptions:
     limits: Mapping[str, Any] = field(default_factory=dict)  # what ends the training, for the log's last line
     seconds: float | None = None  # the time asked for, if it was; then also …
     validation_seconds: float = 0.0  # … how long a validation takes, until one was measured
-    export_validations: float = 0.0  # … and how many validations the export takes as long as
+    validation_steps: float = 0.0  # or, without a time: as long as so many updates
+    export_validations: float = 0.0  # the export takes as long as so many validations
 
 
 @dataclass

@@ -228,13 +228,17 @@ class Trainer:
 
     def _overhead(self) -> float:
         """Seconds for the validations to come, and for what follows the last step."""
+        return self._validations_to_come() * self.progress.validation_seconds
+
+    def _validations_to_come(self) -> float:
+        """How many there will be; what follows the last step takes as long as some more."""
         options, step = self.options, self.progress.step
         if options.validate_every is None:
             to_come = math.ceil(options.validations * self.length.remaining(step + 1))
         else:
             to_come = -(-(self.length.last_step(step) - step) // options.validate_every)
         averages = FINAL_VALIDATIONS if options.average > 1 and to_come + len(self.progress.scores) > 1 else 0
-        return (to_come + averages + options.export_validations) * self.progress.validation_seconds
+        return to_come + averages + options.export_validations
 
     def _after_step(self, stop: bool, save: bool) -> None:
         progress, options = self.progress, self.options
@@ -268,7 +272,8 @@ class Trainer:
             return max(0.0, self.options.seconds - self.elapsed())
         progress, (step, seconds) = self.progress, self._first
         each = (progress.seconds - seconds) / (progress.step - step)
-        return each * (self.length.last_step(progress.step) - progress.step) + self._overhead()
+        validation = progress.validation_seconds or self.options.validation_steps * each
+        return each * (self.length.last_step(progress.step) - progress.step) + self._validations_to_come() * validation
 
     def _position(self) -> LoggedEvent:
         """What every entry of the log says. Between two epochs it is the one that has ended."""
