@@ -19,9 +19,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
-# One at a time: they measure.
+# What takes minutes, one test at a time because some measure; then new random examples for the tests that use them.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 0 -m slow
+	$(BIN)/python -m pytest -n auto --hypothesis-profile=explore -m "hypothesis and not slow"
 
 soak: $(READY)
 	PYTHONPATH=tests/cli $(BIN)/python tests/cli/soak.py

@@ -147,19 +147,20 @@ def test_relative_imports_are_resolved() -> None:
 
 
 def test_importing_jumok_is_quick_and_brings_no_torch() -> None:
+    """In a few times the processor time that Python itself takes to start, however busy the machine is."""
     program = (
         "import sys, time; start = time.process_time(); import jumok; seconds = time.process_time() - start; "
-        "print(seconds, *(name for name in ('torch', 'jaxtyping', 'numpy') if name in sys.modules))"
+        "print(seconds / start, *(name for name in ('torch', 'jaxtyping', 'numpy') if name in sys.modules))"
     )
-    seconds = []
-    for _ in range(5):  # processor time, and the quickest counts: a busy machine only ever adds
+    ratios = []
+    for _ in range(3):
         run = subprocess.run(
             [sys.executable, "-c", program], cwd=SOURCE.parent, capture_output=True, text=True, check=True
         )
         first, *heavy = run.stdout.split()
         assert not heavy
-        seconds.append(float(first))
-    assert min(seconds) < 0.1
+        ratios.append(float(first))
+    assert min(ratios) < 5
 
 
 def test_model_config_needs_no_torch() -> None:

@@ -23,20 +23,23 @@ COMMANDS = [
 ]
 COMMANDS += ["evaluate", "check", "export", "info"]
 
+# The processor time of a command, in units of what Python itself takes to start: a busy machine makes both longer.
 PROGRAM = """
 import sys, time
+started = time.process_time()
 from jumok.cli.app import run
 code = run()
 heavy = ("torch", "numpy", "sentencepiece", "rich", "matplotlib")
-print(time.process_time(), *(n for n in heavy if n in sys.modules), file=sys.stderr)
+print(time.process_time() / started, *(n for n in heavy if n in sys.modules), file=sys.stderr)
 sys.exit(code)
 """
+MOST_STARTS = 25
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_quick_has_an_example_and_imports_nothing_heavy(command: str) -> None:
-    seconds = []
-    for _ in range(3 if command == "translate" else 1):  # processor time, the quickest counts
+    ratios = []
+    for _ in range(3 if command == "translate" else 1):  # the quickest counts
         run = subprocess.run(
             [sys.executable, "-c", PROGRAM, *command.split(), "--help"],
             env={**os.environ, "PYTHONPATH": str(SOURCE)},
@@ -48,8 +51,8 @@ def test_help_is_quick_has_an_example_and_imports_nothing_heavy(command: str) ->
         assert "Example: " in run.stdout
         first, *heavy = run.stderr.split()
         assert not heavy
-        seconds.append(float(first))
-    assert min(seconds) < 0.5
+        ratios.append(float(first))
+    assert min(ratios) < MOST_STARTS
 
 
 def test_a_command_is_not_slowed_down_by_the_others() -> None:

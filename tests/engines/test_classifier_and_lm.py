@@ -114,6 +114,28 @@ def test_an_explanation_names_every_subword(classifier: TextClassifier) -> None:
         classifier.explain(text, "d")
 
 
+@pytest.mark.parametrize("pooling", ["mean", "max", "answers"])
+def test_an_explanation_over_several_windows_is_that_of_each_window(tokenizer: Tokenizer, pooling: str) -> None:
+    """The gradient of the chosen class, less the mean of the others, times the input: here computed by hand."""
+    torch.manual_seed(2)
+    model = Classifier(config(tokenizer, "classifier", classes=3, window=6, pooling=pooling)).eval()
+    card = {"classes": {"a": 1, "b": 2, "c": 3}}
+    text = "the cat sees the dog and the dog sees the very small bird"
+    found = TextClassifier(TorchClassifier(model), tokenizer, card, Path("model")).explain(text, "b")
+    [ids] = tokenizer.encode([text])
+    row = [*ids, EOS]
+    assert len(row) > 13  # three windows
+    inputs = [model.embed(torch.tensor([row[i : i + 6]])).detach().requires_grad_() for i in range(0, len(row), 6)]
+    states = torch.cat([model.encoder(part, None)[0] for part in inputs])
+    by_token = model.head(states)
+    by_pooling = {"mean": model.head(states.mean(0)), "max": model.head(states.amax(0)), "answers": by_token.amax(0)}
+    scores = by_pooling[pooling]
+    (scores[1] - (scores[0] + scores[2]) / 2).backward()
+    expected = torch.cat([(part.grad * part).sum(-1)[0] for part in inputs]).tolist()  # type: ignore[operator]
+    assert [piece for piece, _ in found] == tokenizer.pieces(ids)
+    assert [attribution for _, attribution in found] == pytest.approx(expected[: len(ids)], abs=1e-5)
+
+
 def test_a_classifier_in_training_stays_in_training(classifier: TextClassifier, tokenizer: Tokenizer) -> None:
     model = Classifier(config(tokenizer, "classifier", classes=2)).train()
     TorchClassifier(model).scores(tokenizer.encode(["cat " * 2000]))

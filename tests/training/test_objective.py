@@ -51,7 +51,16 @@ def test_single_precision_stays_close() -> None:
     states, weight, answers = problem(500, 1000, seed=1)
     exact = usual_way(states, weight, answers, 0.1)
     loss = smoothed_cross_entropy(states.float(), weight.float(), answers, 0.1)
+    assert loss.dtype == torch.float32
     assert loss.item() == pytest.approx(exact.item(), rel=1e-6)
+
+
+def test_a_sum_of_many_blocks_loses_no_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, weight, answers = problem(30_000, 4, seed=6)
+    exact = usual_way(states, weight, answers, 0.1)
+    monkeypatch.setattr(objective, "BLOCK_NUMBERS", 4 * 10)
+    loss = smoothed_cross_entropy(states.float(), weight.float(), answers, 0.1)
+    assert loss.item() == pytest.approx(exact.item(), rel=1.5e-7)  # float32 itself has a relative error of 6e-8
 
 
 def test_an_answer_thought_impossible_has_a_finite_and_exact_loss() -> None:

@@ -240,6 +240,8 @@ def test_no_tensor_can_have_another_weight(kind: str, tmp_path: Path, tokenizer:
         weights = bundle.weights()
         rows = min(len(weights[name]), 41) if "positions" in name else len(weights[name])
         first = EOS + 1 if name == "embed.tokens.weight" else 0
+        if name.endswith("key_value.bias"):
+            first = rows - 1  # of a value: a bias of the keys adds the same to all scores, and changes nothing
         place = [draw.integers(first, rows), *map(draw.integers, weights[name].shape[1:])]
         weights[name] = changed(weights[name], *map(int, place))
         write_export(tmp_path / name, bundle.config, weights, tokenizer, "float32")
