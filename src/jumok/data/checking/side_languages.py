@@ -1,10 +1,11 @@
 """Pairs whose sides are in the wrong language: swapped, or both in the same one.
 
 No language is known in advance. What tells the two sides apart, character n-grams, is learned from the corpus itself,
-although some of its pairs are swapped. The first pairs are oriented together: each is the difference between the n-gram
-counts of its two sides, and the first principal component of all differences is the direction from one language to the
-other, however many pairs are swapped. Naive Bayes refines that: the evidence of a text is the sum of the log-likelihood
-ratios of its n-grams. Later pairs are judged as they come. No pair is judged by what was learned from itself.
+although some of its pairs are swapped. The first pairs are oriented together, by naive Bayes: the evidence of a text is
+the sum of the log-likelihood ratios of its n-grams, and pairs are swapped until the evidence of all sides agrees. If
+about half of the pairs are swapped, this needs a better start: each pair is the difference between the n-gram counts of
+its two sides, and the first principal component of all differences is the direction from one language to the other.
+Later pairs are judged as they come. No pair is judged by what was learned from itself.
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ _SMOOTHING = 0.5
 _RARE = 5.0  # n-grams that occur less often than about this count less in the principal component
 _FOLDS = 4  # the first pairs are judged by what the other folds teach
 _ITERATIONS = 12  # at most; two or three are usual
+_SETTLED = 0.05  # share of pairs that the last iteration may still swap: otherwise the folds contradict each other
+_BETTER = 1.1
 
 # How much evidence, in nats and in nats a character, a language must have on both sides of a pair.
 _SWAPPED = (3.0, 0.1)
@@ -177,20 +180,37 @@ def _log_ratios(counts: _Vector) -> _Vector:
 
 
 def _learn_first(sources: _NGrams, targets: _NGrams) -> tuple[_Vector, tuple[_Vector, _Vector]]:
-    """See `_orient`. Only buckets in use are numbered: a small corpus has few of them."""
+    """Counts of the n-grams of both languages (2, buckets), and the evidence of every source and target.
+    Only buckets in use are numbered until then: a small corpus has few of them."""
     used = np.zeros(_BUCKETS, bool)
     for buckets in (*sources.buckets, *targets.buckets):
         used[buckets] = True
     numbers = np.cumsum(used, dtype=np.int32) - 1
+    found = _orient(sources.renumbered(numbers), targets.renumbered(numbers))
     counts = np.zeros((2, _BUCKETS))
-    counts[:, used], evidence = _orient(sources.renumbered(numbers), targets.renumbered(numbers))
-    return counts, evidence
+    counts[:, used] = found.counts
+    return counts, found.evidence
 
 
-def _orient(sources: _NGrams, targets: _NGrams) -> tuple[_Vector, tuple[_Vector, _Vector]]:
-    """Counts of the n-grams of both languages, and the evidence of every source and target. The first language is that
-    of most sources."""
-    swapped = _first_orientation(sources, targets)
+@dataclass(frozen=True)
+class _Orientation:
+    """What was learned from pairs, and how clear it is."""
+
+    counts: _Vector  # of the n-grams of both languages (2, buckets)
+    evidence: tuple[_Vector, _Vector]  # of every source and every target
+    judged: int  # pairs whose sides are clearly in two languages
+
+
+def _orient(sources: _NGrams, targets: _NGrams) -> _Orientation:
+    """Learn the two languages; the first is that of most sources. The principal component decides only if without it
+    clearly fewer pairs can be judged."""
+    nothing_swapped = np.zeros(len(sources.lengths), bool)
+    plain, better = (_refined(sources, targets, each) for each in (nothing_swapped, _component(sources, targets)))
+    return better if better.judged > _BETTER * plain.judged else plain
+
+
+def _refined(sources: _NGrams, targets: _NGrams, swapped: npt.NDArray[np.bool_]) -> _Orientation:
+    """Learn the two languages from a first guess which pairs are swapped. Each fold is judged by the others."""
     folds = np.arange(len(swapped)) % _FOLDS
     evidence = np.zeros(len(swapped)), np.zeros(len(swapped))
     for _ in range(_ITERATIONS):
@@ -201,12 +221,14 @@ def _orient(sources: _NGrams, targets: _NGrams) -> tuple[_Vector, tuple[_Vector,
             for side, nats in zip((sources, targets), evidence, strict=True):
                 nats[judged] = side.sums(ratios)[judged]
         before, swapped = swapped, evidence[0] < evidence[1]
-        if np.array_equal(before, swapped):
+        changed = np.mean(before != swapped)
+        if not changed:
             break
-    return counts, evidence
+    clear = _languages(sources, evidence[0], _SWAPPED) * _languages(targets, evidence[1], _SWAPPED) < 0
+    return _Orientation(counts, evidence, int(clear.sum()) if changed < _SETTLED else 0)
 
 
-def _first_orientation(sources: _NGrams, targets: _NGrams) -> npt.NDArray[np.bool_]:
+def _component(sources: _NGrams, targets: _NGrams) -> npt.NDArray[np.bool_]:
     """Which pairs are on the other side of the first principal component than most are, by power iteration."""
     ones = np.ones(len(sources.lengths))
     rarity = 1.0 / (sources.counts(ones) + targets.counts(ones) + _RARE)
