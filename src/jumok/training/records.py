@@ -31,6 +31,7 @@ class _DataRecord(BaseModel):
 
     files: list[_SourceRecord] = []
     valid_files: list[_SourceRecord] = []
+    reading: dict[str, Any] = {}  # how they are read, as far as it was said: columns, encoding …
     kind: str = "examples"
     examples: int | None = None
     since: str = ""  # the local time when this data was first read
