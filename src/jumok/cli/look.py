@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from jumok.cli.options import JSON, MODEL, PATH, print_json, say
-from jumok.errors import ConfigError, InputError
+from jumok.errors import ConfigError, InputError, counted
 
 PORT = 8420
 EXAMPLES = 100  # of a file, at most, for ranking heads
@@ -75,7 +75,7 @@ def save_explorer(session: Any, start: dict[str, Any], path: Path) -> None:
     left_out = saved["traces"][0]["trace"]["left_out"]
     if left_out:
         shown = ", ".join(left_out[:3])
-        say(f"Left out, because the page would be too large: {len(left_out)} arrays, such as {shown}.")
+        say(f"Left out, because the page would be too large: {counted(len(left_out), 'array')}, such as {shown}.")
 
 
 def _serve(session: Any, start: dict[str, Any], port: int | None, open_browser: bool) -> None:
@@ -152,7 +152,7 @@ def _rank(model: Path, file: Path, as_json: bool) -> None:
 
     loaded = load(model, "torch")
     examples = _examples(loaded, file)
-    say(f"Ranking heads on {len(examples)} examples of {file}.")
+    say(f"Ranking heads on {counted(len(examples), 'example')} of {file}.")
     found = []
     for head in rank_heads(loaded, measure_for(loaded, examples, score=True)):
         if as_json:

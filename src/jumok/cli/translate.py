@@ -160,7 +160,7 @@ def _require_confidence(card: Mapping[str, Any], options: DecodingOptions) -> No
             "--warn has no effect with sampling or --prefix: their scores are lower than usual. Leave one of them out."
         )
     if Confidence.from_card(card) is None:
-        say("jumok: --warn names nothing: the model was trained by an earlier version, which did not record its scores")
+        say("jumok: --warn has no effect: the model was trained by an earlier version, which recorded no scores")
 
 
 def _line(source: str, result: Result, options: DecodingOptions, scores: bool) -> str:

@@ -37,7 +37,7 @@ KINDS = {
     ),
     "open-quote": (
         "quoted fields that contain lines which look like rows: {n}",
-        "Look whether a closing quote is missing there.",
+        "Check whether a closing quote is missing there.",
     ),
     "malformed": (
         "lines that are not records with two texts: {n}",
