@@ -44,6 +44,15 @@ def test_columns_that_are_not_certain_are_asked_for(jumok: Jumok, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
+def test_two_text_files_have_no_columns(jumok: Jumok, tmp_path: Path, trained: Path) -> None:
+    files = [trained / "a.en", trained / "a.ko", "--columns", "en", "ko"]
+    for command in (["check"], ["score", "-m", trained / "run"], ["train", "translator", "-o", tmp_path / "run"]):
+        ended = jumok(*command, *files)
+        assert ended.code == 2
+        assert "columns" in ended.err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_remembers_its_columns_and_another_choice_is_other_data(jumok: Jumok, tmp_path: Path) -> None:
     path, run, events = table(tmp_path), tmp_path / "run", []
     arguments = ["train", "translator", path, "-o", run, "--steps=1", *SMALL]

@@ -97,6 +97,13 @@ def test_columns_that_are_not_certain_are_listed_with_examples_and_the_option(
     assert "`columns=(" in str(caught.value)
 
 
+def test_what_is_suggested_are_the_columns_with_texts(write: Write) -> None:
+    licence = "CC-BY 2.0 (France) Attribution: example.org #123 (somebody) & #456 (somebody else)"
+    path = write("a.tsv", "".join(f"{source}\t{target}\t{licence}\n" for source, target in PAIRS * 4))
+    with pytest.raises(InputError, match=r"for example: `columns=\(1, 2\)`"):
+        read(path)
+
+
 def test_the_option_chooses_by_name_or_number_or_language(write: Write) -> None:
     path = write("a.csv", rows("ID", "English", "German", "Sprüche"))
     for columns in (("English", "German"), (2, 3), ("2", "3"), ("english", "GERMAN"), ("en", "de"), (2, "German")):

@@ -161,10 +161,10 @@ def _holds_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
 
 
 def longest_columns(rows: Sequence[Sequence[str]], count: int) -> list[int]:
-    """So many columns with the most text, in their order: probably what is meant."""
+    """So many columns with the most different words, in their order: probably what is meant."""
     width = max(map(len, rows))
-    lengths = [sum(len(row[n]) for row in rows if len(row) > n and not is_number(row[n])) for n in range(width)]
-    return sorted(sorted(range(width), key=lambda n: -lengths[n])[:count])
+    words = [{word for row in rows if len(row) > n for word in row[n].split() if word.isalpha()} for n in range(width)]
+    return sorted(sorted(range(width), key=lambda n: -sum(map(len, words[n])))[:count])
 
 
 def ask_for_columns(rows: SampleRows, name: str, roles: str, places: Sequence[int]) -> str:
