@@ -22,7 +22,7 @@ from jumok.metrics.translation import corpus_scores
 from jumok.tokenizer import lower_case, title_case, upper_case
 
 PAGE = Path(__file__).with_suffix(".md")
-SENTENCES = 500
+SENTENCES = 200
 CASES = {"as it is": str, "small letters": lower_case, "Title Case": title_case, "CAPITAL LETTERS": upper_case}
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--foreign", nargs="*", default=[], metavar="NAME=FILE[#COLUMN]")
     asked = parser.parse_args()
     sources, references = (list(read_lines(Path(file)))[:SENTENCES] for file in asked.test)
-    models = {name: load(Path(run), task="translator") for name, _, run in (m.partition("=") for m in asked.models)}
+    models = {name: load(Path(run), task="translator") for name, _, run in (m.rpartition("=") for m in asked.models)}
     inputs = {"test sentences": sources, **dict(map(read, asked.foreign)), **nonsense(sources)}
     case_rows = [case_row(name, model, sources, references) for name, model in models.items()]
     mark_rows = [

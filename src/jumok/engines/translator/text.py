@@ -223,14 +223,14 @@ class TextTranslator(Facade):
         split = partial(split_text, limit=limit, count=count, usual=usual, sentences=sentences)
         return [split(text, language=source_language) for text in texts], encoded
 
-    @property
+    @cached_property
     def _splits_sentences(self) -> bool:
         """Whether lines are split into sentences: if the training data had hardly any with several. Models of earlier
         versions do not say; most had none, and such a model may lose a second sentence."""
         share = self.card.get("multi_sentence_share")
         return not isinstance(share, int | float) or share <= SINGLE_SENTENCES
 
-    @property
+    @cached_property
     def _languages(self) -> tuple[str | None, str | None]:
         """The codes of source and target language, without regions; None where they are not known."""
         languages = self.card.get("languages")
