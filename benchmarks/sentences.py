@@ -29,7 +29,7 @@ from jumok.engines.translator.sentences import CLOSING, ENDS, sentence_ends
 from jumok.metrics.translation import corpus_scores
 
 PAGE = Path(__file__).with_suffix(".md")
-LINES, SENTENCES = 2_000, 200
+LINES, SENTENCES = 1_000, 200
 Splitter = Callable[[str, str], list[int]]  # text, language → indices of the ends
 
 

@@ -93,8 +93,9 @@ def command(
 ) -> None:
     """Translate texts, line by line.
 
-    Writes exactly one line for each input line; an empty line stays empty. A line that is too long or cut is reported
-    on standard error, and in --json. In columns (--n-best, --scores, --alignment), tabs of a text become spaces.
+    Writes exactly one line for each input line (with --paragraphs: for each paragraph); an empty line stays empty. A
+    line that is too long or cut is reported on standard error, and in --json. In columns (--n-best, --scores,
+    --alignment), tabs of a text become spaces.
     """
     from jumok.cli.models import other_command_named
     from jumok.cli.progress import Progress
