@@ -160,8 +160,7 @@ which `&quot;` follows the last full stop). Jumok's splitter needs no language, 
 ## BLEU
 
 The first sentences of a test that end with a mark (beam 5): alone, joined in pairs and split, and joined in pairs and
-not split. The last
-column is the share of pairs whose translation is the same as that of the sentences alone.
+not split. The last column is the share of pairs whose translation is the same as that of the sentences alone.
 
 | test | sentences | alone | pairs, split | pairs, not split | same translation |
 |---|---|---|---|---|---|
