@@ -4,14 +4,16 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from commands import SOURCE, Jumok
 
-from faulty_files import Crash, FaultyFiles
+from faulty_files import FaultyFiles, crashes
 from jumok.bundle import load_bundle, replace_directory
 from jumok.engines.copying import copy_for_runtime, write_note
+from jumok.engines.opening import exported_model
 from jumok.errors import BundleError, WriteError
 from jumok.files import format_json
 
@@ -136,25 +138,47 @@ def test_arguments_of_the_other_form_are_refused(jumok: Jumok, trained: Path, ar
     assert said in " ".join(ended.err.split())
 
 
-def test_a_crash_or_a_full_disk_leaves_a_whole_copy_or_none(trained: Path, tmp_path: Path) -> None:
-    quiet = FaultyFiles()
-    copy_for_runtime(trained / "run", tmp_path / "whole", fs=quiet)
-    writes = quiet.writes
-    for number in range(1, writes + 1):
-        with pytest.raises(WriteError, match="the disk is full"):
-            copy_for_runtime(trained / "run", tmp_path / "full", fs=FaultyFiles(full_at_write=number))
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["whole"]  # nothing is left
-    moments = 3 * len(quiet.operations)
-    seen = set()
-    for moment in range(0, moments, 4):
-        try:
-            copy_for_runtime(trained / "run", tmp_path / "new", fs=FaultyFiles(crash_at=moment, power_loss=True))
-        except Crash:
-            seen.add((tmp_path / "new").exists())
-        if (tmp_path / "new").exists():
-            assert names(tmp_path / "new") == names(tmp_path / "whole")
-            shutil.rmtree(tmp_path / "new")
-    assert False in seen
+def test_a_full_disk_leaves_a_whole_copy_or_none(trained: Path, tmp_path: Path) -> None:
+    counting = FaultyFiles()
+    copy_for_runtime(trained / "run", tmp_path / "whole", fs=counting)
+    for number in range(1, counting.fallible + 1):
+        with pytest.raises(WriteError, match="No space left on device"):
+            copy_for_runtime(trained / "run", tmp_path / "full", fs=FaultyFiles(fails_at=number))
+        if number < counting.fallible:
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["whole"]  # nothing is left
+
+
+def test_after_a_crash_anywhere_there_is_a_whole_copy_or_none(trained: Path, tmp_path: Path) -> None:
+    place, found = tmp_path / "place", set()
+
+    def prepare() -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+
+    copy_for_runtime(trained / "run", tmp_path / "whole")
+    expected = names(tmp_path / "whole")
+    scenario = partial(copy_for_runtime, trained / "run", place / "copy")
+    for moment in crashes(lambda fs: scenario(fs=fs), root=place, prepare=prepare, one_in_turn=True):
+        found.add((place / "copy").exists())
+        if (place / "copy").exists():
+            assert names(place / "copy") == expected, moment
+            assert exported_model(load_bundle(place / "copy")) is not None, moment  # all sums are right
+    assert found == {True, False}
+
+
+def test_after_a_crash_anywhere_a_model_with_the_old_or_the_new_note_is_found(run: Path) -> None:
+    model, notes = run / "model", set()
+    kept = shutil.copytree(model, run.parent / "kept")
+
+    def prepare() -> None:
+        shutil.rmtree(run)
+        shutil.copytree(kept, model)
+
+    for moment in crashes(lambda fs: write_note(model, "new", fs=fs), root=run, prepare=prepare, one_in_turn=True):
+        bundle = load_bundle(run)
+        notes.add(bundle.card.get("note"))
+        assert exported_model(bundle) is not None, moment
+    assert notes == {None, "new"}
 
 
 def test_a_note_is_kept_by_training_changed_by_info_and_carried_into_a_copy(

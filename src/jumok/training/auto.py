@@ -123,7 +123,7 @@ def choose_length(
         )
     rate, epochs = preset.get("dropout", 0.0), steps / work.steps_per_epoch
     if "dropout" not in settings.model and (less := _less_dropout(rate, epochs)) < rate:
-        choices.append(Choice("model.dropout", less, f"{counted(round(epochs), 'epoch')} overfit little"))
+        choices.append(Choice("model.dropout", less, f"little overfitting in {counted(round(epochs), 'epoch')}"))
     if settings.validation.every is None and estimated_steps is None:
         times = choose_validations(steps, work)
         choices.append(Choice("validate.every", math.ceil(steps / times), f"{counted(times, 'validation')} in all"))
