@@ -18,13 +18,22 @@ from jumok.files import (
     WriteError,
     clean_leftovers,
     format_json,
+    is_leftover,
     make_directory_durably,
+    open_verified,
     parse_json_object,
     read_bounded,
+    read_manifest,
+    read_verified,
+    remove,
     replace_file_durably,
+    replacing_durably,
+    set_aside,
+    temporary_directory,
     verify_directory,
     write_directory_durably,
 )
+from jumok.files.json_text import shown
 from unsynced_disk import Disk
 
 FILES = {"a.bin": b"first" * 100, "b.bin": b"", "c.json": b"{}"}
@@ -287,3 +296,150 @@ def test_only_leftovers_are_cleaned(tmp_path: Path) -> None:
     clean_leftovers(REAL_FILES, tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["elsewhere"]
     assert (tmp_path / "elsewhere" / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"../x": {"size": 1, "sha256": "0" * 64}}, "lists '../x', which is not a plain file name"),
+        ({"MANIFEST.json": {"size": 1, "sha256": "0" * 64}}, "lists 'MANIFEST.json', which is not"),
+        ({"x": {"size": 1}}, 'needs "size" and "sha256" for \'x\''),
+        ({"x": {"size": -1, "sha256": "0" * 64}}, "has an impossible size or sha256 for 'x'"),
+        ({"x": {"size": True, "sha256": "0" * 64}}, "has an impossible size or sha256 for 'x'"),
+        ({"x": {"size": 1, "sha256": "0" * 63}}, "has an impossible size or sha256 for 'x'"),
+    ],
+)
+def test_an_impossible_record_is_named_with_its_manifest(
+    entry: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "MANIFEST.json").write_text(json.dumps({"format": 1, "files": entry}), encoding="utf-8")
+    with pytest.raises(UnreadableError) as raised:
+        read_manifest(tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / 'MANIFEST.json'}: ")
+    assert message in str(raised.value)
+
+
+def test_a_verified_file_is_read_from_its_beginning(tmp_path: Path) -> None:
+    write_directory_durably(REAL_FILES, tmp_path / "d", {"x": b"content"}, bytes_needed=7)
+    record = read_manifest(tmp_path / "d")["x"]
+    with open_verified(tmp_path / "d" / "x", record) as file:
+        assert file.read() == b"content"
+    assert read_verified(tmp_path / "d" / "x", record, 7) == b"content"
+    with pytest.raises(UnreadableError, match="7 bytes, at most 6"):
+        read_verified(tmp_path / "d" / "x", record, 6)
+    for changed in (b"Content", b"more content"):
+        (tmp_path / "d" / "x").write_bytes(changed)
+        for read in (
+            lambda: open_verified(tmp_path / "d" / "x", record),
+            lambda: read_verified(tmp_path / "d" / "x", record, 99),
+        ):
+            with pytest.raises(UnreadableError, match="x: is damaged: "):
+                read()
+
+
+@pytest.mark.parametrize(("length", "expected"), [(78, 80), (79, 81)])
+def test_a_long_value_is_cut_in_a_message(length: int, expected: int) -> None:
+    text = shown("x" * length)  # and two quotation marks
+    assert len(text) == expected
+    assert text.endswith("…") == (length > 78)
+    assert text[:79] == "'" + "x" * 78
+
+
+@pytest.mark.parametrize("windows", [False, True])
+@pytest.mark.parametrize("error", [PermissionError, OSError])
+@pytest.mark.parametrize("name", [".trash-a-1", "a"])
+def test_only_a_leftover_in_use_on_windows_may_stay(
+    windows: bool, error: type[OSError], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing(type(REAL_FILES)):  # type: ignore[misc]
+        def remove(self, path: Path) -> None:
+            raise error(5, "in use")
+
+    monkeypatch.setattr("jumok.system.WINDOWS", windows)
+    if windows and error is PermissionError and name == ".trash-a-1":
+        remove(Refusing(), tmp_path / name)
+        return
+    with pytest.raises(WriteError, match=rf"{name}: a leftover cannot be removed \(in use\)"):
+        remove(Refusing(), tmp_path / name)
+
+
+def test_what_is_set_aside_has_another_name_that_counts_as_a_leftover(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    trash = set_aside(REAL_FILES, tmp_path / "a")
+    assert [entry.name for entry in tmp_path.iterdir()] == [trash.name]
+    assert trash.read_bytes() == b"x"
+    assert is_leftover(trash.name)
+    with pytest.raises(WriteError, match=r"a: cannot be moved away \(No such file or directory\)"):
+        set_aside(REAL_FILES, tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "damaged"),
+    [
+        ({"format": 2, "files": {}}, "has format 2, this Jumok reads up to 1. Upgrade: pip install --upgrade", False),
+        ({"format": 1}, 'has no valid "format" and "files"', True),
+        ({"format": True, "files": {}}, 'has no valid "format" and "files"', True),
+        ({"format": 0, "files": {}}, 'has no valid "format" and "files"', True),
+        ({"files": {}}, 'has no valid "format" and "files"', True),
+        ([], "holds a JSON list", True),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_named(content: object, message: str, damaged: bool, tmp_path: Path) -> None:
+    (tmp_path / "MANIFEST.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(UnreadableError) as raised:
+        read_manifest(tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / 'MANIFEST.json'}: {message}")
+    assert raised.value.damaged is damaged
+
+
+def test_the_operations_do_what_they_are_called(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with REAL_FILES.create(path) as file:
+        REAL_FILES.write(file, memoryview(b"one"))
+    with pytest.raises(FileExistsError):
+        REAL_FILES.create(path)
+    with REAL_FILES.open_to_append(path) as file:
+        REAL_FILES.write(file, memoryview(b" two"))
+        assert path.read_bytes() == b"one two"  # nothing waits in a buffer
+    REAL_FILES.truncate(path, 5)
+    assert path.read_bytes() == b"one t"
+    with REAL_FILES.create_unnamed(tmp_path) as file:
+        REAL_FILES.write(file, memoryview(b"x" * 10))
+        file.seek(0)
+        assert file.read() == b"x" * 10
+        assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_takes_less_than_it_is_given_gets_the_rest() -> None:
+    class Slow:
+        taken = b""
+
+        def write(self, data: memoryview) -> int:
+            self.taken += bytes(data[:2])
+            return len(data[:2])
+
+    slow = Slow()
+    REAL_FILES.write(slow, memoryview(b"abcde"))  # type: ignore[arg-type]
+    assert slow.taken == b"abcde"
+
+
+def test_a_large_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    with replacing_durably(REAL_FILES, tmp_path / "a") as file:
+        assert file.write(b"new " * 50_000) == 200_000
+        assert (tmp_path / "a").read_bytes() == b"old"
+    assert (tmp_path / "a").read_bytes() == b"new " * 50_000
+    with pytest.raises(RuntimeError), replacing_durably(REAL_FILES, tmp_path / "a") as file:  # noqa: PT012
+        file.write(b"newer")
+        raise RuntimeError
+    assert (tmp_path / "a").read_bytes() == b"new " * 50_000
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_temporary_directory_is_a_leftover_while_it_is_there(tmp_path: Path) -> None:
+    with temporary_directory(REAL_FILES, tmp_path) as directory:
+        assert directory.is_dir()
+        assert directory.parent == tmp_path
+        assert is_leftover(directory.name)
+        (directory / "x").touch()
+    assert not list(tmp_path.iterdir())

@@ -60,12 +60,17 @@ def test_a_half_repeated_end_belongs_to_the_loop():
     assert longest_loop([9, *[1, 2, 3] * 4, 1, 2]) == 14
 
 
+def test_the_end_is_not_taken_for_what_comes_before_the_beginning():
+    assert longest_loop([*[1, 2, 3] * 3, 8, 7, 2, 3]) == 9
+
+
 def test_suspicion():
     assert is_suspect(output([5] * 20))
     assert is_suspect(output([5, 6, 7], finished=False))
     assert not is_suspect(output([5, 6, 7]))
     assert not is_suspect(output([5] * 20), source=[8] * 15), "the source does it too"
-    assert is_suspect(output([5] * 40), source=[8] * 15), "but not that much"
+    assert not is_suspect(output([5] * 30), source=[8] * 15), "twice as much may be"
+    assert is_suspect(output([5] * 31), source=[8] * 15), "but not more"
 
 
 LOOPING, CUT, GOOD = output([5] * 20, -0.1), output([5, 6, 7], -0.5, finished=False), output([5, 6], -3.0)
@@ -79,6 +84,7 @@ LOOPING, CUT, GOOD = output([5] * 20, -0.1), output([5, 6, 7], -0.5, finished=Fa
         (CUT, LOOPING, True),
         (LOOPING, CUT, False),
         (CUT, output([8, 9], -0.9, finished=False), False),
+        (CUT, output([8, 9], CUT.score, finished=False), False),
         (CUT, output([8, 9], -0.2, finished=False), True),
     ],
 )
@@ -96,6 +102,25 @@ def test_the_better_attempt_is_kept(first, second, replaced):
     assert resolved[2] is results[2]
     assert resolved[1] is (again[0] if replaced else results[1])
     assert results[1] == [first], "the results given are not changed"
+
+
+def test_a_loop_is_judged_by_its_own_source():
+    sources = [[8] * 15, [], [8] * 15]
+    results = [[LOOPING], [LOOPING], [CUT]]
+    asked = []
+
+    def redo(sentences, n):
+        asked.extend(sentences)
+        return [[CUT], [LOOPING]]  # for a source that repeats itself the last is good
+
+    assert resolve_loops(results, sources, redo) == [[LOOPING], [LOOPING], [LOOPING]]
+    assert asked == [1, 2]
+
+
+@pytest.mark.parametrize(("sources", "again"), [([[]], [[GOOD], [GOOD]]), ([[], []], [[GOOD]])])
+def test_a_missing_source_or_result_is_noticed(sources, again):
+    with pytest.raises(ValueError, match="shorter"):
+        resolve_loops([[LOOPING], [LOOPING]], sources, lambda *_: again)
 
 
 def test_nothing_is_redone_without_suspicion():
