@@ -75,6 +75,7 @@ WITHOUT_COMMAS = [(source.replace(",", ""), target.replace(",", "")) for source,
         ("key", "English", "Übersetzung", "domain"),
         ("key", "texte source", "texte cible", "domaine"),
         ("key", "sentence_en", "sentence_de", "x"),
+        ("key", "sourceText", "targetText", "x"),
     ],
 )
 def test_source_and_target_are_found_by_the_names_of_columns(write: Write, header: tuple[str, ...]) -> None:
@@ -95,6 +96,14 @@ def test_columns_that_are_not_certain_are_listed_with_examples_and_the_option(
     assert "a.csv: has 4 columns, and it is not certain which of them are source and target:" in str(caught.value)
     assert f'\n  2  "{header[1]}", then for example: Good morning\n' in str(caught.value)
     assert "`columns=(" in str(caught.value)
+
+
+def test_a_title_above_the_header_and_codes_beside_the_texts_are_no_columns(write: Write) -> None:
+    table = "source_lang,target_lang,source,target\nen,de,yes,ja\nen,de,no,nein\n"
+    assert read(write("a.csv", table))[0] == [("yes", "ja"), ("no", "nein")]
+    pairs, rejections = read(write("b.csv", "Our words,,,\n,,,\n" + table))
+    assert pairs == [("yes", "ja"), ("no", "nein")]
+    assert rejections.total == 2
 
 
 def test_what_is_suggested_are_the_columns_with_texts(write: Write) -> None:
@@ -233,6 +242,7 @@ def _read_bytes(content: str) -> tuple[list[tuple[str, ...]], Rejections]:
 
 TEXTS = {
     "cp1252": ["Wo ist die Straße?", "Schöne Grüße aus München!", "Das Café ist geöffnet – um 5 €."],
+    "mac_roman": ["Schöne Grüße", "Wo ist die Straße?", "Müller hört zu."],
     "cp1250": ["Příliš žluťoučký kůň.", "Děkuji za pomoc.", "Čtu zajímavou knihu."],
     "cp1251": ["Где находится вокзал?", "Я читаю книгу.", "Спасибо за помощь."],
     "cp949": ["안녕하세요, 반갑습니다.", "저는 학생입니다.", "역이 어디에 있나요?"],

@@ -142,6 +142,7 @@ def _sides_by_header(rows: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     """Source and target if the first row says which they are: by these words, or by two languages."""
     names = rows[0]
     sources, targets = ([n for n, name in enumerate(names) if side_of(name) == side] for side in ("source", "target"))
+    sources, targets = ([n for n in each if len(each) == 1 or not _holds_codes(rows, n)] for each in (sources, targets))
     languages = [n for n, name in enumerate(names) if language_of(name) and not side_of(name)]
     if len(languages) > 2:  # "id" is Indonesian, or the number of the row
         languages = [n for n in languages if not _holds_numbers(rows, n)]
@@ -153,6 +154,11 @@ def _sides_by_header(rows: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     if len(languages) == 2 and different and not sources and not targets:
         return languages[0], languages[1]
     return None
+
+
+def _holds_codes(rows: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a column names the languages of the texts, as "source_lang" may."""
+    return all(is_language_code(row[place]) for row in rows[1:] if len(row) > place)
 
 
 def _holds_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
@@ -195,6 +201,12 @@ def list_columns(rows: SampleRows) -> str:
 def _clipped(text: str) -> str:
     text = " ".join(text.split())
     return printable(text if len(text) <= _EXAMPLE_CHARACTERS else text[:_EXAMPLE_CHARACTERS] + "…")
+
+
+def without_title(rows: SampleRows) -> SampleRows:
+    """The rows without those at the top that fill one cell only, such as the title of a table."""
+    titles = next((n for n, (_, cells) in enumerate(rows) if sum(map(bool, cells)) > 1), 0)
+    return rows[titles:]
 
 
 def usual_width(rows: Sequence[Sequence[str]]) -> int:

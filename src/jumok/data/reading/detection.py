@@ -52,7 +52,7 @@ _WELL_PLACED = 0.9  # share of characters that stand where such characters do
 _FREQUENT = 0.2  # share of frequent characters in any text of some words
 _MARGIN = 3.0  # nats by which the best must be better than any that gives another text
 _RARE = 1e-4
-_BEFORE_WORDS = ("", " ", "\t", "'", "’", "(", '"', "«", "“", "„")
+_BEFORE_WORDS = ("", " ", "\t", "'", "’", "(", '"', "«", "“", "„", ";", ",", "|", "-", "/")
 _UNUSUAL = 0.2  # most characters beyond ASCII that the language does not use
 _LEAST_CHARACTERS = 8
 _LEAST_BYTES = 32  # fewer say nothing about UTF-16 without a byte-order mark
@@ -181,9 +181,10 @@ def _scores_of_characters(sample: Iterable[bytes]) -> dict[str, float]:
 
 def _share_well_placed(sample: Iterable[bytes], encoding: str) -> float:
     """The share of characters beyond ASCII that stand where they may: letters beside letters of the same script,
-    capital letters not after small ones, signs not inside words. 0 if no small letter is beside one of ASCII,
-    unless there are some more: a few bytes are letters of any script, and one may be a capital by chance."""
+    capital letters not after small ones, signs not inside words. 0 if they are not beside letters of ASCII,
+    unless there are some more: a few bytes are letters of any script. A single capital letter may be chance, too."""
     good = total = inside = 0
+    capitals = set()
     for line in sample:
         text = line.decode(encoding, "replace")
         for place, character in enumerate(text):
@@ -191,10 +192,12 @@ def _share_well_placed(sample: Iterable[bytes], encoding: str) -> float:
                 before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
                 total += 1
                 good += _is_well_placed(character, before, after)
-                inside += ((_is_letter(character) and not character.isupper()) or character == "’") and any(
+                if (_is_letter(character) or character == "’") and any(
                     _is_letter(each) and (each.isascii() or total >= _LEAST_CHARACTERS) for each in before + after
-                )
-    return good / total if inside else 0.0
+                ):
+                    inside += not character.isupper()
+                    capitals.add(character)
+    return good / total if inside or len(capitals) > 1 else 0.0
 
 
 def _is_well_placed(character: str, before: str, after: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jumok.data.examples import Column, FileLayout, Rejections
 from jumok.data.reading import lines
-from jumok.data.reading.columns import pair_columns, sample_rows
+from jumok.data.reading.columns import pair_columns, sample_rows, without_title
 from jumok.data.reading.delimited import LOOKED_AT
 from jumok.data.reading.headers import language_of, side_of
 from jumok.data.reading.languages import Languages, only_two, same_language
@@ -41,7 +41,7 @@ def _table_records(path: str | Path, options: ReadingOptions, rejections: Reject
     layout = FileLayout(lines.display_name(path))
     rows = table_rows(path, options, layout)
     first = list(islice(rows, LOOKED_AT))
-    readable = sample_rows(first)  # a damaged or blank line may come before the header
+    readable = without_title(sample_rows(first))  # a damaged or blank line or a title may come before the header
     columns = pair_columns(readable, layout.file, options)
     columns.describe(layout, ("source", "target"))
     rejections.layouts.append(layout)

@@ -64,6 +64,7 @@ _WORDS = {
 }
 _SIDE_WORDS = _WORDS["source"] | _WORDS["target"] | _WORDS["beside"]
 _SPLIT = re.compile(r"[\s_:/|.,;()\[\]{}<>#*\"'-]+")
+_IN_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")  # "sourceText"
 _IN_BRACKETS = re.compile(r"[(\[][^)\]]*[)\]]")
 MOST_CHARACTERS = 40  # of a number
 MOST_WORDS = 5  # in the name of a column; longer ones are sentences
@@ -127,6 +128,7 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _words(name: str, *, lower: bool = True) -> list[str]:
+    name = _IN_CAMEL_CASE.sub(" ", name)
     return [word.lower() if lower else word for word in _SPLIT.split(name) if word]
 
 

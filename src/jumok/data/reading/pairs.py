@@ -10,6 +10,7 @@ from jumok.data.reading.formats import holds_both_sides, read_single_file
 from jumok.data.reading.lines import (
     EMPTY,
     NO_TEXTS,
+    NOT_UNICODE,
     OTHER_LANGUAGES,
     STANDARD_INPUT,
     Damage,
@@ -76,6 +77,8 @@ def read_pairs(
         hint = "" if len(paths) == 2 else "\nGive two text files, or one table, JSONL or TMX file with both sides."
         if NO_TEXTS.reason in why:  # in JSON and TMX, texts have names
             hint += '\nIf its texts are under the names of languages, give two of them: `languages=("en", "ko")`.'
+        if NOT_UNICODE.reason in why:
+            hint += '\nIf it is text in another encoding, say which, for example: `encoding="cp1252"`.'
         raise InputError(f"{' and '.join(map(display_name, paths))}: no pair of sentences; {why}{hint}")
 
 
