@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -38,6 +39,7 @@ BYTES = {
 OWN_DAMAGE: dict[str, dict[bytes, str]] = {
     ".tsv": {b"\t": "another number of columns than the header"},
     ".csv": {},
+    ".semicolons.csv": {},
     ".jsonl": {
         b'", "src": "again': "a key that occurs twice in a JSON object",
         b'"': "not valid JSON",
@@ -61,6 +63,7 @@ DAMAGES[".tmx"].remove((b"\r", ""))  # XML reads it as the end of a line
 WHOLE: dict[str, dict[bytes, str]] = {
     ".tsv": {b"no tab": "fewer columns than needed", b"": "empty side", b"\t": "empty side"},
     ".csv": {b"no comma": "fewer columns than needed", b"": "empty side", b'"",""': "empty side"},
+    ".semicolons.csv": {b"no semicolon": "fewer columns than needed", b'"";""': "empty side"},
     ".jsonl": {
         b"": "empty side",
         b"[]": "not a JSON object, {…}; one object a line is wanted",
@@ -108,12 +111,14 @@ def _tmx(source: str, target: str) -> str:
 WRITERS: dict[str, Callable[[str, str], str]] = {
     ".tsv": lambda source, target: f"{source}\t{target}",
     ".csv": _csv,
+    ".semicolons.csv": lambda source, target: _csv(source, target).replace('","', '";"'),
     ".jsonl": lambda source, target: json.dumps({"src": source, "tgt": target}, ensure_ascii=False),
     ".tmx": _tmx,
 }
 FRAMES = {
     ".tsv": (b"src\ttgt\n", b""),
     ".csv": (b"src,tgt\n", b""),
+    ".semicolons.csv": (b"src;tgt\n", b""),
     ".jsonl": (b"", b""),
     ".tmx": (b'<?xml version="1.0"?><tmx><body>\n', b"</body></tmx>\n"),
 }
@@ -140,8 +145,11 @@ def _records(draw: st.DrawFn, suffix: str, number: int) -> Record:
 @st.composite
 def _files(draw: st.DrawFn) -> tuple[str, list[Record]]:
     suffix = draw(st.sampled_from(sorted(WRITERS)))
-    first = f"{0}:first."  # so that something can be read
-    records = [Record(WRITERS[suffix](first, first).encode(), (first, first))]
+    # So that something can be read; the separator of a CSV file is the one by which most rows have two columns.
+    count = 12 if suffix == ".semicolons.csv" else 1
+    records = [
+        Record(WRITERS[suffix](text, text).encode(), (text, text)) for text in map("0:first {}.".format, range(count))
+    ]
     return suffix, records + [draw(_records(suffix, number)) for number in range(1, draw(st.integers(1, 8)))]
 
 
@@ -180,6 +188,26 @@ def test_a_damaged_record_is_left_out_and_named_and_no_other_is_changed(
             left_out[record.reason].append(f"{path}:{line}")
     assert rejections.examples == {reason: places[:5] for reason, places in left_out.items()}
     assert rejections.counts == {reason: len(places) for reason, places in left_out.items()}
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("quote", range(4))
+def test_a_missing_quote_costs_no_more_than_its_record(tmp_path: Path, separator: str, quote: int) -> None:
+    pairs = [(f"{n}: one{separator} a", f"{n}: 둘, b; c") for n in range(6)]
+    rows = [f'"{source}"{separator}"{target}"' for source, target in pairs]
+    path = tmp_path / "a.csv"
+    for damaged in range(6):
+        place = [index for index, character in enumerate(rows[damaged]) if character == '"'][quote]
+        changed = [*rows]
+        changed[damaged] = rows[damaged][:place] + rows[damaged][place + 1 :]
+        path.write_text(f"src{separator}tgt\n" + "\n".join(changed) + "\n", encoding="utf-8")
+        accepted, rejections, error = _read(path)
+        assert error is None
+        assert [pair.inputs for pair in accepted if pair.where != f"{path}:{damaged + 2}"] == [
+            pair for number, pair in enumerate(pairs) if number != damaged
+        ]
+        changed_texts = [pair.where for pair in accepted if pair.inputs not in pairs]
+        assert [*changed_texts, *chain(*rejections.examples.values())] == [f"{path}:{damaged + 2}"]
 
 
 @pytest.mark.parametrize("suffix", sorted(WRITERS))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from jumok.data.examples import FileLayout, Rejections
 from jumok.data.reading.lines import Damage, text_of
 from jumok.data.reading.options import ReadingOptions
-from jumok.data.reading.pairs import aligned_texts
+from jumok.data.reading.pairs import aligned_texts, read_pairs
 from jumok.data.reading.tmx import tmx_records
 from jumok.errors import InputError
 
@@ -28,7 +29,8 @@ def write(tmp_path: Path) -> Write:
 
 
 def texts_of(path: Path, languages: tuple[str, str] | None = None) -> Texts:
-    return [(number, text_of(source), text_of(target)) for number, source, target in tmx_records(path, languages)]
+    records = tmx_records(path, ReadingOptions(languages=languages), FileLayout(str(path)))
+    return [(number, text_of(source), text_of(target)) for number, source, target in records]
 
 
 def unit(**segments: str) -> str:
@@ -81,6 +83,24 @@ def test_declared_encodings(write: Write, encoding: str) -> None:
     text = {"EUC-KR": "안녕하세요", "Shift_JIS": "こんにちは", "US-ASCII": "hello"}.get(encoding, "déjà vu, schön")
     content = memory(unit(en="greeting", xx=text)).replace('"1.0"', f'"1.0" encoding="{encoding}"', 1)
     assert texts_of(write(content.encode(encoding))) == [(3, "greeting", text)]
+
+
+def test_what_was_taken_is_said(write: Write) -> None:
+    for content, languages, said in (
+        ((FILES / "trados.tmx").read_bytes(), None, 'source = "en", target = "de"; encoding UTF-16-LE'),
+        ((FILES / "memoq.tmx").read_bytes(), None, 'source = "en", target = "ko"'),
+        ((FILES / "memoq.tmx").read_bytes(), ("ko", "English"), 'source = "ko", target = "English"'),
+    ):
+        rejections, path = Rejections(), write(content)
+        pairs = list(read_pairs([path], rejections, options=ReadingOptions(languages=languages)))
+        assert len(pairs) == 1
+        assert [layout.describe() for layout in rejections.layouts] == [f"{path}: {said}"]
+
+
+def test_an_encoding_that_is_given_counts_more_than_the_declared_one(write: Write) -> None:
+    path = write(memory(unit(en="hello", ko="안녕하세요")).encode("cp949"))
+    records = tmx_records(path, ReadingOptions(encoding="cp949"), FileLayout("a.tmx"))
+    assert list(records) == [(3, "hello", "안녕하세요")]
 
 
 @pytest.mark.parametrize("encoding", ["klingon", "zlib", "rot13", "base64"])

@@ -23,6 +23,7 @@ LOOKED_AT = 200  # rows that decide what the columns of a table are
 _SEPARATORS = b",;\t|"
 _NAMES = {"\t": "tab"}
 _SEP_LINE = re.compile(rb'"?sep=(.)"?', re.IGNORECASE)
+_ENCLOSED = re.compile(rb'"(?:[^"\n]|"")*"')
 _OPENS = re.compile(rb' *"')
 _QUOTED = re.compile(rb' *"((?:[^"]++|"")*+)" *')
 _MOST_TRIES = 200  # to find the end of a record; a cell of a spreadsheet has at most 32,767 characters
@@ -198,7 +199,7 @@ def _sample_rows(sample: Sequence[bytes], separator: bytes) -> list[Sequence[str
 
 def _is_punctuation(sample: Sequence[bytes], separator: str) -> bool:
     """Whether a character is mostly followed by a space or stands between digits, as in texts, not between columns."""
-    text = b"\n".join(sample)
+    text = _ENCLOSED.sub(b'""', b"\n".join(sample))
     sign = re.escape(separator.encode())
     in_texts = re.findall(sign + rb" (?! *\")|(?<=\d)" + sign + rb"(?=\d)", text)
     return len(in_texts) > _PUNCTUATION_SHARE * text.count(separator.encode())

@@ -28,7 +28,9 @@ def read_single_file(path: str | Path, options: ReadingOptions, rejections: Reje
     if format_of(path) in JSON_LINES:
         return _jsonl_records(path, options, rejections)
     if format_of(path) == ".tmx":
-        return tmx_records(path, options.languages)
+        layout = FileLayout(lines.display_name(path))
+        rejections.layouts.append(layout)
+        return tmx_records(path, options, layout)
     return _table_records(path, options, rejections)
 
 
@@ -68,7 +70,7 @@ def _jsonl_records(path: str | Path, options: ReadingOptions, rejections: Reject
             layout.columns = {
                 side: Column(None, key, language_of(key)) for side, key in zip(("source", "target"), keys, strict=True)
             }
-        yield number, *_texts_under(keys, texts)
+        yield number, *_texts_under(keys, texts, chosen=texts is nested and options.languages is not None)
 
 
 def _keys_of_sides(texts: dict[str, Any], options: ReadingOptions, where: str, *, nested: bool) -> Languages | None:
@@ -111,11 +113,13 @@ def _unique_keys(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _texts_under(keys: Languages | None, texts: dict[str, Any]) -> tuple[Side, Side]:
+def _texts_under(keys: Languages | None, texts: dict[str, Any], *, chosen: bool) -> tuple[Side, Side]:
     if keys is not None:
         source, target = (_value_under(key, texts) for key in keys)
         if isinstance(source, str) and isinstance(target, str):
             return source, target
+        if chosen and None in (source, target):
+            return lines.OTHER_LANGUAGES, lines.OTHER_LANGUAGES
     return lines.NO_TEXTS, lines.NO_TEXTS
 
 

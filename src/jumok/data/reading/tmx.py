@@ -10,7 +10,8 @@ from html.entities import html5
 from pathlib import Path
 from xml.parsers import expat
 
-from jumok.data.reading.languages import Languages, only_two, same_language
+from jumok.data.examples import Column, FileLayout
+from jumok.data.reading.languages import Languages, language_tag, only_two, same_language
 from jumok.data.reading.lines import (
     MAX_LINE_BYTES,
     NO_TEXTS,
@@ -21,30 +22,32 @@ from jumok.data.reading.lines import (
     TooLong,
     display_name,
 )
+from jumok.data.reading.options import ReadingOptions
 from jumok.data.reading.xml_text import restored, xml_chunks
 from jumok.errors import InputError
 
 _FORMATTING = frozenset(("bpt", "ept", "it", "ut"))
 
 
-def tmx_records(path: str | Path, languages: Languages | None) -> Iterator[Record]:
-    """A record for each translation unit: its segments in the two languages. Without `languages`, those of the first
+def tmx_records(path: str | Path, options: ReadingOptions, layout: FileLayout) -> Iterator[Record]:
+    """A record for each translation unit: its segments in the two languages. If none are chosen, those of the first
     unit that has two, in any variant (en-US, en-GB). Of several variants in a unit the one that is named exactly is
     taken, or else the first. Unlike ElementTree, expat gives line numbers and lets us refuse declarations."""
-    units = _TmxUnits(display_name(path), languages)
-    for records in _parsed(path, units):
+    chosen = options.languages or options.columns
+    units = _TmxUnits(layout, (chosen[0], chosen[1]) if chosen else None)
+    for records in _parsed(path, units, options.encoding):
         yield from records
     for language in units.missing():
         there = ", ".join(sorted(units.found)) or "none"
         raise InputError(f'{display_name(path)}: no language "{language}"; there are: {there}.')
 
 
-def _parsed(path: str | Path, units: "_TmxUnits") -> Iterator[list[Record]]:
+def _parsed(path: str | Path, units: "_TmxUnits", encoding: str | None) -> Iterator[list[Record]]:
     """The records of a file as they are completed."""
     name, parser = display_name(path), units.parser
     fed = 0
     try:
-        for chunk in xml_chunks(path):
+        for chunk in xml_chunks(path, encoding, units.layout):
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > MAX_LINE_BYTES:  # expat keeps an unfinished tag or comment in memory
@@ -62,8 +65,11 @@ def _parsed(path: str | Path, units: "_TmxUnits") -> Iterator[list[Record]]:
 class _TmxUnits:
     """Collects translation units from expat's events."""
 
-    def __init__(self, name: str, languages: Languages | None) -> None:
-        self._name, self._languages, self._chosen = name, languages, languages is not None
+    def __init__(self, layout: FileLayout, languages: Languages | None) -> None:
+        self.layout, self._name, self._chosen = layout, layout.file, languages is not None
+        self._languages: Languages | None = None
+        if languages is not None:
+            self._decide(languages)
         self.found: set[str] = set()  # languages of the units so far
         self._finished: list[Record] = []
         self._segments: dict[str, list[str]] = {}  # of the current unit, by language
@@ -148,9 +154,14 @@ class _TmxUnits:
         if self._size > MAX_LINE_BYTES:
             return TooLong(), TooLong()
         if self._languages is None and len(self._segments) > 1:
-            self._languages = self._two_languages()
+            self._decide(self._two_languages())
         source, target = (self._segment_in(language) for language in self._languages or ("", ""))
         return source, target
+
+    def _decide(self, languages: Languages) -> None:
+        self._languages = languages
+        sides = zip(("source", "target"), languages, strict=True)
+        self.layout.columns = {side: Column(None, name, language_tag(name)) for side, name in sides}
 
     def _two_languages(self) -> Languages:
         """Source and target, by the order in this unit, which the header must not contradict."""

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from jumok.data.reading.lines import byte_chunks, display_name
+from jumok.data.examples import FileLayout
+from jumok.data.reading.encodings import shown_name
+from jumok.data.reading.lines import byte_chunks
 from jumok.errors import InputError
 
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -28,22 +30,23 @@ _CUT_OFF_REFERENCE = re.compile(r"&[#\w]{0,40}$")
 _RESTORED = {place: chr(number) for number, place in _CONTROLS.items()} | {ord(_DAMAGED): "\udcff"}
 
 
-def xml_chunks(path: str | Path) -> Iterator[bytes]:
-    """The content of an XML file as UTF-8, without its declaration, in chunks."""
+def xml_chunks(path: str | Path, encoding: str | None, layout: FileLayout) -> Iterator[bytes]:
+    """The content of an XML file as UTF-8, without its declaration, in chunks. The encoding is the one given, or else
+    the one that the file shows or declares; it is said in the layout."""
     decoder: codecs.IncrementalDecoder | None = None
     head, text = b"", ""
     for chunk in byte_chunks(path):
         if decoder is not None:
             text += decoder.decode(chunk)
         elif len(head := head + chunk) >= _HEAD_BYTES:
-            decoder = _decoder(head, path)
+            decoder = _decoder(head, encoding, layout)
             text = _without_declaration(decoder.decode(head))
         cut = _CUT_OFF_REFERENCE.search(text[-50:])  # a reference may continue in the next chunk
         end = len(text) - (len(cut[0]) if cut else 0)
         yield _readable(text[:end])
         text = text[end:]
     if decoder is None:
-        decoder = _decoder(head, path)
+        decoder = _decoder(head, encoding, layout)
         text = _without_declaration(decoder.decode(head))
     yield _readable(text + decoder.decode(b"", True))
 
@@ -53,19 +56,22 @@ def restored(text: str) -> str:
     return text.translate(_RESTORED)
 
 
-def _decoder(head: bytes, path: str | Path) -> codecs.IncrementalDecoder:
-    """For the encoding that the first bytes show, or else declare; UTF-8 if they do neither."""
-    name = next((name for bom, name in _BOMS.items() if head.startswith(bom)), _UTF16_STARTS.get(head[:2]))
+def _decoder(head: bytes, given: str | None, layout: FileLayout) -> codecs.IncrementalDecoder:
+    """For the given encoding, or that which the first bytes show, or else declare; UTF-8 if they do neither."""
+    shown = next((name for bom, name in _BOMS.items() if head.startswith(bom)), _UTF16_STARTS.get(head[:2]))
+    name = given or shown
     declared = _DECLARED.match(head)
     if name is None and declared and not declared[1].lower().startswith(_WIDE):
         name = declared[1].decode()
     try:
         b"x".decode(name or "utf-8", "replace")  # refuses codecs that are no encodings of text, such as zlib
-        return codecs.getincrementaldecoder(name or "utf-8")(_MARK_DAMAGE)
+        found = codecs.lookup(name or "utf-8")
     except LookupError:
         raise InputError(
-            f'{display_name(path)}:1: declares the encoding "{name}", which is not known. Convert the file to UTF-8.'
+            f'{layout.file}:1: declares the encoding "{name}", which is not known. Convert the file to UTF-8.'
         ) from None
+    layout.encoding = "" if found.name in ("utf-8", "ascii") else shown_name(found.name)
+    return codecs.getincrementaldecoder(found.name)(_MARK_DAMAGE)
 
 
 def _mark_damage(error: UnicodeError) -> tuple[str, int]:
