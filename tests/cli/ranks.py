@@ -122,12 +122,16 @@ def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:
     command = [sys.executable, "-W", "error", FORKER, json.dumps([asdict(job) for job in jobs])]
     # Threads that wait must not spin: there may be more of them than cores.
     environment = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-    done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=280
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes = [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith('{"codes"')]
-    assert len(outcomes) == len(jobs), done.stderr
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, cwd=cwd, env={**os.environ, **environment}, **pipes) as forker:  # type: ignore[call-overload]
+        try:
+            out, err = forker.communicate(timeout=280)
+        except subprocess.TimeoutExpired:
+            os.killpg(forker.pid, signal.SIGKILL)  # its forks too
+            raise
+    assert forker.returncode == 0, err
+    outcomes = [Outcome(**json.loads(line)) for line in out.splitlines() if line.startswith('{"codes"')]
+    assert len(outcomes) == len(jobs), err
     return outcomes
 
 
