@@ -16,7 +16,8 @@ Result = TypeVar("Result")
 
 READ_AHEAD, READ_AHEAD_CHARACTERS = 4096, 4_000_000  # the most lines and characters of a chunk
 FIRST_CHUNK = 64  # lines: the first output comes early
-CHUNK_SECONDS = 2.0  # chunks grow while they take less: an interrupt loses what is not written yet
+GROWTH = 4  # the next chunk has so many times the lines: short chunks take a tenth more time per line
+CHUNK_SECONDS = 2.0  # they grow while they take less than this: an interrupt loses what is not written yet
 PAUSE = 0.02  # seconds without a new line after which the lines so far are processed: somebody may be typing
 
 Line: TypeAlias = str | None  # None: a line that was skipped
@@ -67,7 +68,7 @@ def chunks_as_they_come(lines: Iterable[Line], *, same_always: bool = False) -> 
         began = time.monotonic()
         yield chunk
         if same_always or time.monotonic() - began < CHUNK_SECONDS:
-            most = min(2 * most, READ_AHEAD)
+            most = min(GROWTH * most, READ_AHEAD)
 
 
 def results_for(chunk: Sequence[Line], run: Callable[[list[str]], Iterable[Result]]) -> list[tuple[str, Result] | None]:
