@@ -443,3 +443,26 @@ def test_a_temporary_directory_is_a_leftover_while_it_is_there(tmp_path: Path) -
         assert is_leftover(directory.name)
         (directory / "x").touch()
     assert not list(tmp_path.iterdir())
+
+
+def test_directories_inside_of_a_durable_directory_have_manifests_of_their_own(tmp_path: Path) -> None:
+    inside = {"one": {"x": b"1"}, "two": {"y": lambda: b"22"}}
+    write_directory_durably(REAL_FILES, tmp_path / "d", {"z": b"333"}, bytes_needed=6, directories=inside)
+    assert verify_directory(tmp_path / "d").keys() == {"z"}
+    assert {name: verify_directory(tmp_path / "d" / name).keys() for name in inside} == {"one": {"x"}, "two": {"y"}}
+    assert (tmp_path / "d" / "two" / "y").read_bytes() == b"22"
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_directory_durably(REAL_FILES, tmp_path / "d", {"x": b"content"}, bytes_needed=7)
+    path, record = tmp_path / "d" / "x", read_manifest(tmp_path / "d")["x"]
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    for read in (lambda: open_verified(path, record), lambda: read_bounded(path, 7)):
+        with pytest.raises(UnreadableError) as raised:
+            read()
+        assert str(raised.value).startswith(f"{path}: cannot be read (Permission denied). Ask its owner")
+        assert raised.value.damaged is False

@@ -51,7 +51,9 @@ def test_what_is_found_is_a_loop_and_the_longest(ids):
     assert found == max(lengths, default=0)
 
 
-@pytest.mark.parametrize("ids", [[], [5], [5, 5, 5], [1, 7, 7, 7, 7, 2], [5, 6, 5, 6, 5, 6], list(range(90)) * 2])
+@pytest.mark.parametrize(
+    "ids", [[], [5], [5, 5, 5], [1, 7, 7, 7, 7, 2], [5, 6, 5, 6, 5, 6], list(range(90)) * 2, list(range(33)) * 3]
+)
 def test_ordinary_repetition_is_no_loop(ids):
     assert longest_loop(ids) == 0
 
