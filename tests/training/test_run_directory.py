@@ -356,9 +356,9 @@ def train(path: Path, fs: FaultyFiles, until: int) -> None:
             save_model(run.model, step, fs)
 
 
-def toy(path: Path, fs: FaultyFiles | None = None) -> Toy:
+def toy(path: Path, fs: FaultyFiles | None = None, steps: int = 3) -> Toy:
     """A whole training, by the real trainer: 3 checkpoints, 2 validations, and averages."""
-    return Toy(path, fs=fs or FaultyFiles(), steps=3, validate_every=2, checkpoint_every=1, average=2, log_every=1)
+    return Toy(path, fs=fs or FaultyFiles(), steps=steps, validate_every=2, checkpoint_every=1, average=2, log_every=1)
 
 
 def left_by(run: Path) -> dict[str, Any]:
@@ -402,16 +402,16 @@ def test_a_training_that_crashed_anywhere_goes_on_and_ends_the_same(tmp_path: Pa
 
 def test_a_training_on_a_disk_that_fails_at_any_operation_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     counting = FaultyFiles()
-    toy(tmp_path / "whole", counting).go()
+    toy(tmp_path / "whole", counting, steps=2).go()
     whole = left_by(tmp_path / "whole")
     for number in range(1, counting.fallible + 1):
         error = (errno.ENOSPC, errno.EIO)[number % 2]
         run, fs = tmp_path / str(number), FaultyFiles(fails_at=number, error=error)
         with pytest.raises((WriteError, BundleError), match=os.strerror(error)):
-            toy(run, fs).go()
+            toy(run, fs, steps=2).go()
         checkpoint = load_latest(run / "checkpoints", lambda path, reason: pytest.fail(f"{path}: {reason}"))
         assert (checkpoint.step if checkpoint else 0) >= secured_step(fs), number
-        assert toy(run).go() is not None, number
+        assert toy(run, steps=2).go() is not None, number
         assert_same(left_by(run), whole, number)
         shutil.rmtree(run)
 
