@@ -198,6 +198,11 @@ def test_the_separator_of_csv_is_found(write: Write, separator: str, form: str) 
     assert f'separator "{"tab" if separator == chr(9) else separator}"' in said(rejections)
 
 
+def test_csv_for_macintosh_has_other_line_ends(write: Write) -> None:
+    table = "English;German\r" + "".join(f'{source};"{target}"\r' for source, target in PAIRS)
+    assert read(write("a.csv", table, "mac_roman"))[0] == PAIRS
+
+
 def test_a_comma_in_texts_is_no_separator_and_one_that_may_be_is_asked_about(write: Write) -> None:
     table = "".join(f"{source};{target}\n" for source, target in PAIRS * 3)
     assert read(write("a.csv", table))[0] == PAIRS * 3

@@ -38,6 +38,8 @@ def delimited_rows(
     if is_csv and (said := _said_in_first_line(source)):
         separator = separator or said
     head = list(islice(source, LOOKED_AT))
+    if is_csv and len(head) == 1 and isinstance(head[0][1], bytes) and b"\r" in head[0][1]:
+        head = list(enumerate(head[0][1].split(b"\r"), 1))  # "CSV (Macintosh)", as Excel still offers it
     source.push_back(head)
     sample = [line for _, line in head if isinstance(line, bytes)]
     if separator is None and is_csv:
