@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.tokenizer import is_upper_case, lower_case, sentence_case, title_case, upper_case
+from jumok.tokenizer import is_title_case, is_upper_case, lower_case, sentence_case, title_case, upper_case
 
 
 @given(st.text(st.sampled_from("aBßİıŉﬁΣς가'ǆ ") | st.characters(codec="utf-8")), st.sampled_from([None, "en", "tr"]))
@@ -35,3 +35,8 @@ def test_what_is_not_in_capital_letters() -> None:
 
 def test_title_case_knows_apostrophes() -> None:
     assert title_case("a man doesn't see the USA") == "A Man Doesn't See The USA"
+
+
+def test_what_is_in_title_case() -> None:
+    assert all(map(is_title_case, ["A Man Rides a Horse", "The Lord of the Rings", "Don't Look Back"]))
+    assert not any(map(is_title_case, ["A man rides a Horse.", "I AM HERE NOW", "Tom met Mary.", "안녕 세상", ""]))

@@ -13,7 +13,7 @@ from jumok.data.buckets import BatchPlan, plan_batches
 from jumok.data.corpus import Corpus
 from jumok.data.store import Indices
 from jumok.seeds import bit_stream, derive_seed
-from jumok.tokenizer import lower_case, title_case
+from jumok.tokenizer import lower_case
 
 
 class CorpusEpochs(ABC):
@@ -81,8 +81,8 @@ class CorpusEpochs(ABC):
 
 
 class TranslationEpochs(CorpusEpochs):
-    """Batches of sentence pairs. Some sources, other ones in every epoch, are in small letters or Title Case; their
-    targets stay as they are. `case` is their share."""
+    """Batches of sentence pairs. Some sources, other ones in every epoch, are in small letters; their targets stay as
+    they are. `case` is their share."""
 
     columns = ("source", "target")
 
@@ -95,12 +95,11 @@ class TranslationEpochs(CorpusEpochs):
         if not self.case:
             return [source, target]
         bits = bit_stream(self.seed, "case", epoch, number).random_raw(len(indices))
-        chosen = np.flatnonzero((bits >> 1) < self.case * 2**63)
+        chosen = np.flatnonzero(bits < self.case * 2**64)
         rows = np.split(source[0], np.cumsum(source[1])[:-1])
         tokenizer = self.corpus.tokenizer
         texts = tokenizer.decode([rows[row].tolist() for row in chosen])
-        varied = [(lower_case, title_case)[bits[row] & 1](text) for row, text in zip(chosen, texts, strict=True)]
-        for row, ids in zip(chosen, tokenizer.encode(varied), strict=True):
+        for row, ids in zip(chosen, tokenizer.encode(list(map(lower_case, texts))), strict=True):
             rows[row] = np.array(ids, np.int64)
         return [(np.concatenate(rows), np.array([len(row) for row in rows])), target]
 

@@ -31,7 +31,7 @@ from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
-CASE_SHARE = 0.05  # of the sources, in small letters or Title Case; see benchmarks/unusual_input.md
+CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed
@@ -90,12 +90,12 @@ class TranslatorRecipe(Recipe):
         self.kind, self.languages = reading_with(PAIRS, options), languages or _languages_of(self.inputs)
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
-        """Variants in another case, if the sources are written in both cases."""
+        """Variants in small letters, if the sources are written in both cases."""
         texts = self._source_sample()
         both = sum(text != lower_case(text) and not is_upper_case(text) for text in texts)
         if both < len(texts) / 2:
             return ()
-        return (Choice("augment.case", CASE_SHARE, "so that small letters and Title Case are understood too"),)
+        return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share

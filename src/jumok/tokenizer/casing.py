@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 
 _WORD_START = re.compile(r"(?<![^\W_])(?<![’'])[^\W\d_]")  # not the t of don't
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_SHORT_WORD = 3  # letters; in, the, and may be small in a title
 _FIRST_LETTER = re.compile(r"[^\W\d_]")
 _DOTTED_I = ("tr", "az")  # in these languages I is the capital of ı, and İ that of i
 
@@ -11,6 +13,12 @@ _DOTTED_I = ("tr", "az")  # in these languages I is the capital of ı, and İ th
 def is_upper_case(text: str) -> bool:
     """Whether a text has capital letters and no small ones. Letters without case, as in Korean, do not matter."""
     return text.isupper()
+
+
+def is_title_case(text: str) -> bool:
+    """Whether a text is written Like This Headline: every longer word begins with a capital letter."""
+    longer = [word for word in _WORD.findall(text) if len(word) > _SHORT_WORD]
+    return len(longer) > 1 and not text.isupper() and all(word[0].isupper() for word in longer)
 
 
 def lower_case(text: str, language: str | None = None) -> str:

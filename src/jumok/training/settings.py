@@ -34,7 +34,7 @@ class AugmentSettings(_Section):
     """Variants of the training sentences."""
 
     case: float | None = Field(
-        default=None, ge=0, le=1, description="share of the source sentences that are trained on in another case"
+        default=None, ge=0, le=1, description="share of the source sentences that are trained on in small letters"
     )
 
 

@@ -25,6 +25,7 @@ from jumok.tokenizer import (
     FIRST_PIECE,
     SPACE_MARK,
     Tokenizer,
+    is_title_case,
     is_upper_case,
     lower_case,
     normalize,
@@ -33,6 +34,7 @@ from jumok.tokenizer import (
 )
 
 SEGMENT_TOKENS = 200  # longer sentences are split: few in the training data are as long
+TITLE_TOKENS = 0.8  # a text in Title Case is one if small letters need at most this share of its tokens
 SINGLE_SENTENCES = 0.1  # if at most this share of the training lines has several sentences, lines are split into them
 
 _LINE_ENDS = re.compile(r"[\r\n]")
@@ -240,18 +242,24 @@ class TextTranslator(Facade):
         return source, target
 
     def _in_known_case(self, text: str, ids: list[int], options: DecodingOptions) -> Source:
-        """A text in capital letters becomes one in small letters, if the vocabulary has fewer, longer tokens for it.
-        So does any text for a vocabulary without capital letters."""
+        """A text in capital letters or in Title Case is given to the model in small letters, if the vocabulary has
+        fewer, longer tokens for it. So is any text for a vocabulary without capital letters."""
         language, _ = self._languages
         if options.prefix:
             return Source(text, ids, capitals=False)
-        if is_upper_case(text) and upper_case(small := lower_case(text, language), language) == text:
-            best = min(self.tokenizer.encode([sentence_case(text, language), small]), key=len)
+        if is_upper_case(text) and upper_case(lower_case(text, language), language) == text:
+            best = self._fewest_tokens(sentence_case(text, language), lower_case(text, language))
             if len(best) < len(ids):
                 return Source(text, best, capitals=True)
         elif self._is_uncased:
-            ids = self.tokenizer.encode([lower_case(text, language)])[0]
+            ids = self._fewest_tokens(lower_case(text, language))
+        elif is_title_case(text):
+            best = self._fewest_tokens(sentence_case(text, language))
+            ids = best if len(best) <= TITLE_TOKENS * len(ids) else ids  # names have capital letters anyway
         return Source(text, ids, capitals=False)
+
+    def _fewest_tokens(self, *forms: str) -> list[int]:
+        return min(self.tokenizer.encode(forms), key=len)
 
     def in_capitals(self, output: str) -> str:
         """An output as it is written for a text in capital letters."""
