@@ -38,5 +38,7 @@ def test_title_case_knows_apostrophes() -> None:
 
 
 def test_what_is_in_title_case() -> None:
-    assert all(map(is_title_case, ["A Man Rides a Horse", "The Lord of the Rings", "Don't Look Back"]))
+    assert all(
+        map(is_title_case, ["A Man Rides a Horse", "The Lord of the Rings", "Don't Look Back", "I Am A Student."])
+    )
     assert not any(map(is_title_case, ["A man rides a Horse.", "I AM HERE NOW", "Tom met Mary.", "안녕 세상", ""]))

@@ -16,9 +16,11 @@ def is_upper_case(text: str) -> bool:
 
 
 def is_title_case(text: str) -> bool:
-    """Whether a text is written Like This Headline: every longer word begins with a capital letter."""
-    longer = [word for word in _WORD.findall(text) if len(word) > _SHORT_WORD]
-    return len(longer) > 1 and not text.isupper() and all(word[0].isupper() for word in longer)
+    """Whether a text is written Like This Headline: every longer word, or every word, begins with a capital letter."""
+    words = _WORD.findall(text)
+    longer = [word for word in words if len(word) > _SHORT_WORD]
+    judged = longer if len(longer) > 1 else words if len(words) > 2 else []
+    return bool(judged) and not text.isupper() and all(word[0].isupper() for word in judged)
 
 
 def lower_case(text: str, language: str | None = None) -> str:
