@@ -309,6 +309,13 @@ def test_progress_is_for_people_who_want_it(
     assert stderr.getvalue().endswith("\r" if shown else "a message\n")
 
 
+def test_an_interrupt_says_how_many_lines_went_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), Progress([], None, quiet=True) as progress:
+        progress.add(1200, 1300)
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "jumok: interrupted after 1,200 lines\n"
+
+
 def test_it_ends_quietly_when_nobody_reads_on(trained: Path) -> None:
     process = start("translate", "-m", "run", "--beam=1", "--no-repeat-ngram=2", cwd=trained)
     assert process.stdin is not None

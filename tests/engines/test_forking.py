@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from jumok.engines import ctranslate2_models, torch_models
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.loading import load
 from jumok.engines.torch_models import TorchEngine, computing
 from jumok.engines.translator.text import TextTranslator
 from jumok.engines.translator.torch import TorchTranslator
-from jumok.errors import ArgumentError
+from jumok.errors import ArgumentError, ConfigError
+from jumok.training import environment
 
 TASKS = ("translator", "classifier", "language_model")
 
@@ -65,6 +67,25 @@ def test_a_pickled_model_is_its_path_and_options(models: Path, task: str, engine
     again = pickle.loads(pickled)
     assert type(again.engine) is type(model.engine)
     assert repr(again) == repr(model)
+
+
+def test_threads_are_as_many_as_asked_for_or_as_there_are_cores(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (ctranslate2_models, torch_models, environment):
+        monkeypatch.setattr(module, "usable_cores", lambda: 1)  # as in a container with a quota of one core
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for task in TASKS:
+            path = models / task / "model"
+            found = [load(path, "ctranslate2", threads=threads).engine._model.workers for threads in (None, 3)]
+            found += [load(path, "torch", threads=threads).engine.threads for threads in (None, 3)]
+            assert found == [1, 3, 1, 3]
+        environment.limit_threads()
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(ConfigError, match="threads=0 must be a whole number, at least 1"):
+        load(path, threads=0)
 
 
 def test_a_model_without_a_path_cannot_be_pickled(translator: TextTranslator) -> None:
