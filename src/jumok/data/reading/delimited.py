@@ -112,26 +112,24 @@ def _record(line: bytes, source: _PushBack, separator: bytes) -> tuple[list[byte
     """The cells of a record and how many further lines it takes. If it does not end as it should, these are given back:
     an open quote costs its own line."""
     taken: list[Line] = []
-    text, tries = line, 0
-    cells = _cells(text, separator)
-    while cells is None:  # a quoted field is open at the end of the line
+    parts, size, tries = [line], len(line), 0
+    cells = _cells(line, separator)
+    while cells is None and tries < _MOST_TRIES:  # a quoted field is open at the end of the line
         following = next(source, None)
-        if following is not None:
-            taken.append(following)
-        size = len(text) + (len(following[1]) if following and isinstance(following[1], bytes) else 0)
-        if following is None or size > lines.MAX_LINE_BYTES or tries == _MOST_TRIES:
+        if following is None:
             break
+        taken.append(following)
         if isinstance(following[1], Damage):
-            quotes = following[1].quotes if isinstance(following[1], TooLong) else 0
-            if quotes % 2:  # the field ended in a line that is too long
+            if isinstance(following[1], TooLong) and following[1].quotes % 2:  # the field ended in this line
                 return following[1], len(taken)
             continue
-        text += b"\n" + following[1]
+        parts.append(following[1])
+        size += len(following[1])
+        if size > lines.MAX_LINE_BYTES:
+            break
         if b'"' in following[1]:
             tries += 1
-            cells = _cells(text, separator)
-            if cells is OPEN_QUOTE:
-                break
+            cells = _cells(b"\n".join(parts), separator)
     if cells is BAD_CSV:
         return BAD_CSV, len(taken)
     if cells is None or isinstance(cells, Damage):
