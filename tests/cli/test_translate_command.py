@@ -146,6 +146,16 @@ def test_invalid_bytes_are_replaced_and_their_lines_named(jumok: Jumok, trained:
     assert warnings[3:] == ["jumok: warning: 3 more lines of the same kind: invalid bytes were replaced by U+FFFD"]
 
 
+def test_another_encoding_is_read_if_it_is_named(jumok: Jumok, trained: Path) -> None:
+    arguments = ["translate", "-m", trained / "run", "--json"]
+    read = jumok(*arguments, "--encoding", "cp949", stdin="작은 고양이\n".encode("cp949"))
+    assert (read.code, json.loads(read.out)["source"], "warning" in read.err) == (0, "작은 고양이", False)
+    assert json.loads(jumok(*arguments, stdin="작은\n".encode("utf-16")).out)["source"] == "작은"
+    for name in ("cp94x", "zlib"):
+        ended = jumok(*arguments, "--encoding", name)
+        assert (ended.code, f"{name} is not a known encoding" in ended.err) == (2, True)
+
+
 def test_a_skipped_line_has_an_empty_output(jumok: Jumok, trained: Path) -> None:
     content = SENTENCE.encode() + b"\n\xff\n" + b"x" * 1_000_001 + b"\n" + SENTENCE.encode()
     arguments = ["translate", "-m", trained / "run", "--on-error", "skip"]
@@ -310,7 +320,7 @@ def test_progress_is_for_people_who_want_it(
 
 
 def test_an_interrupt_says_how_many_lines_went_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), Progress([], None, quiet=True) as progress:
+    with suppress(KeyboardInterrupt), Progress([], None, quiet=True) as progress:
         progress.add(1200, 1300)
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "jumok: interrupted after 1,200 lines\n"

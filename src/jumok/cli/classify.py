@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, ON_ERROR, OUT_FILE, QUIET, TEXTS, THREADS, print_json
+from jumok.cli.options import ENGINE, INPUT_ENCODING, JSON, MODEL, ON_ERROR, OUT_FILE, QUIET, TEXTS, THREADS, print_json
 
 if TYPE_CHECKING:
     from jumok.engines.classifier.text import Classification, TextClassifier
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 )
 @ENGINE
 @THREADS
+@INPUT_ENCODING
 @ON_ERROR
 @QUIET
 @JSON
@@ -39,6 +40,7 @@ def command(
     explain: int,
     engine: str,
     threads: int | None,
+    encoding: str | None,
     on_error: str,
     quiet: bool,
     as_json: bool,
@@ -60,7 +62,7 @@ def command(
         with Progress(files, out, quiet=quiet) as progress, output_to(out) as output:
             if probabilities and not as_json:
                 print("class", *classifier.classes, sep="\t", file=output)
-            for chunk in chunks_as_they_come(lines_of(files, damaged)):
+            for chunk in chunks_as_they_come(lines_of(files, damaged, encoding)):
                 for found in results_for(chunk, classifier.classify):
                     words = _word_attributions(classifier, found[0], explain) if found and explain else None
                     if as_json:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jumok.cli.options import MODEL, ON_ERROR, PATH, QUIET, TEXTS, THREADS, print_json, say
+from jumok.cli.options import INPUT_ENCODING, MODEL, ON_ERROR, PATH, QUIET, TEXTS, THREADS, print_json, say
 from jumok.errors import ConfigError, counted
 
 
@@ -12,13 +12,20 @@ from jumok.errors import ConfigError, counted
 @TEXTS
 @MODEL
 @THREADS
+@INPUT_ENCODING
 @ON_ERROR
 @QUIET
 @click.option(
     "-o", "--out", type=PATH, metavar="OUT.npy", help="Write a NumPy array [lines, d_model]. Default: JSON lines."
 )
 def command(
-    model: Path, files: tuple[Path, ...], threads: int | None, on_error: str, quiet: bool, out: Path | None
+    model: Path,
+    files: tuple[Path, ...],
+    threads: int | None,
+    encoding: str | None,
+    on_error: str,
+    quiet: bool,
+    out: Path | None,
 ) -> None:
     """Compute a sentence vector for each line.
 
@@ -39,7 +46,7 @@ def command(
     found = [encode([])]  # no rows, but the right width
     damaged = DamagedLines(on_error)
     with Progress(files, out, quiet=quiet) as progress:
-        for chunk in chunks_as_they_come(lines_of(files, damaged)):
+        for chunk in chunks_as_they_come(lines_of(files, damaged, encoding)):
             vectors = encode([line or "" for line in chunk])  # the vector of a line that was skipped is 0
             if out is not None:
                 found.append(vectors)

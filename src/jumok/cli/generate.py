@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, ON_ERROR, THREADS, print_json
+from jumok.cli.options import ENGINE, INPUT_ENCODING, JSON, MODEL, NO_REPEAT_NGRAM, ON_ERROR, THREADS, print_json
 
 
 @click.command(epilog='Example: jumok generate -m run --prompt "Once upon a time"')
@@ -22,12 +22,20 @@ from jumok.cli.options import ENGINE, JSON, MODEL, NO_REPEAT_NGRAM, ON_ERROR, TH
 )
 @NO_REPEAT_NGRAM
 @click.option("--seed", default=0, metavar="N", help="Random seed for sampling.")
+@INPUT_ENCODING
 @ON_ERROR
 @ENGINE
 @THREADS
 @JSON
 def command(
-    model: Path, prompt: str | None, on_error: str, engine: str, threads: int | None, as_json: bool, **options: Any
+    model: Path,
+    prompt: str | None,
+    encoding: str | None,
+    on_error: str,
+    engine: str,
+    threads: int | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Continue a text with a language model.
 
@@ -43,7 +51,8 @@ def command(
         generator = load(model, engine, task="language_model", threads=threads)
     if prompt is None:
         damaged = DamagedLines(on_error)
-        prompt = "" if sys.stdin.isatty() else "\n".join(line or "" for line in lines_of([], damaged)).rstrip("\n")
+        lines = [] if sys.stdin.isatty() else lines_of([], damaged, encoding)
+        prompt = "\n".join(line or "" for line in lines).rstrip("\n")
         damaged.report()
     if as_json:
         print_json({"prompt": prompt, "text": generator.generate(prompt, **options)})

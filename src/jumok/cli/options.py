@@ -34,6 +34,22 @@ THREADS = click.option(
     metavar="N",
     help="Use N CPU threads. Default: one for each core that this process may use.",
 )
+
+
+def _text_encoding(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    try:
+        b"x".decode(name or "utf-8", "replace")  # refuses codecs that are no encodings of text, such as zlib
+    except LookupError as error:
+        raise click.BadParameter(f"{name} is not a known encoding.") from error
+    return name
+
+
+INPUT_ENCODING = click.option(
+    "--encoding",
+    metavar="NAME",
+    callback=_text_encoding,
+    help="Encoding of the input, such as: cp1252, cp949. Default: UTF-8, or what a byte-order mark says.",
+)
 QUIET = click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 ON_ERROR = click.option(
     "--on-error",

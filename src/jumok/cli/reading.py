@@ -52,11 +52,11 @@ class DamagedLines:
             say(f"jumok: warning: {more} of the same kind: {self._OUTCOMES[self._on_error]}")
 
 
-def lines_of(files: Sequence[Path], damaged: DamagedLines) -> Iterator[Line]:
+def lines_of(files: Sequence[Path], damaged: DamagedLines, encoding: str | None) -> Iterator[Line]:
     """The lines of all files, one after the other; of standard input if there are none."""
     require_files(files)  # before work is spent on the first of them
     for file in files or [Path("-")]:
-        yield from read_lines(file, damaged)
+        yield from read_lines(file, damaged, encoding)
 
 
 def chunks_as_they_come(lines: Iterable[Line], *, same_always: bool = False) -> Iterator[list[Line]]:

@@ -15,6 +15,7 @@ from jumok.cli.options import (
     BEAM,
     DEFAULT_BEAM,
     ENGINE,
+    INPUT_ENCODING,
     JSON,
     MODEL,
     NO_REPEAT_NGRAM,
@@ -73,6 +74,7 @@ _EXCERPT = 60  # characters shown of a doubtful line
     "--top-p", type=float, metavar="P", help="Sample from the smallest set of tokens with total probability P."
 )
 @click.option("--seed", type=int, metavar="N", help="Random seed for sampling.")
+@INPUT_ENCODING
 @ON_ERROR
 @QUIET
 @JSON
@@ -86,6 +88,7 @@ def command(
     scores: bool,
     paragraphs: bool,
     warn: bool,
+    encoding: str | None,
     on_error: str,
     quiet: bool,
     as_json: bool,
@@ -114,7 +117,7 @@ def command(
     if warn:
         _require_confidence(translator.card, options)
     notes, damaged = _Notes(warn), DamagedLines(on_error)
-    lines = lines_of(files, damaged)
+    lines = lines_of(files, damaged, encoding)
     if paragraphs:
         lines = join_paragraphs(line for line in lines if line is not None)
     try:

@@ -99,11 +99,13 @@ def aligned_texts(
 
 
 def read_lines(
-    path: str | Path, on_damage: Callable[[str, Damage, Side], str | None] | None = None
+    path: str | Path,
+    on_damage: Callable[[str, Damage, Side], str | None] | None = None,
+    encoding: str | None = None,
 ) -> Iterator[str | None]:
     """Every line of a text file, including empty ones. A line that is not text is an InputError: none is dropped.
     With `on_damage`, what it returns takes the place of such a line: it gets file:line, the damage and the bytes."""
-    for number, line in enumerate(byte_lines(path), 1):
+    for number, line in enumerate(byte_lines(path, encoding), 1):
         text = text_of(line)
         if text is EMPTY and isinstance(line, bytes):
             yield line.decode()
