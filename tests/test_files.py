@@ -466,3 +466,23 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pyte
             read()
         assert str(raised.value).startswith(f"{path}: cannot be read (Permission denied). Ask its owner")
         assert raised.value.damaged is False
+
+
+def test_json_is_written_to_be_read_by_people_too() -> None:
+    assert format_json({"a": {"b": "한"}}) == '{\n "a": {\n  "b": "한"\n }\n}\n'.encode()
+    assert format_json({"a": 1}, indent=None) == b'{"a": 1}\n'
+    assert format_json({"a": "x"}, limit=11, indent=None) == b'{"a": "x"}\n'
+
+
+def test_json_that_is_no_json_says_what_it_is() -> None:
+    with pytest.raises(UnreadableError, match=r"f: is not valid JSON \((nested too deeply|maximum recursion depth)"):
+        parse_json_object(b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", Path("f"))
+    with pytest.raises(UnreadableError, match="'1e999' is not a finite number"):
+        parse_json_object(b'{"a": 1e999}', Path("f"))
+
+
+def test_a_directory_that_exists_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    with pytest.raises(WriteError, match=r"d: cannot be written \(it exists already\)"):
+        write_directory_durably(REAL_FILES, tmp_path / "d", {"x": b""}, bytes_needed=0)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d"]

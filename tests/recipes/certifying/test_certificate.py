@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from jumok.bundle import Bundle, Weights, load_bundle, save_bundle
 from jumok.engines import conversion
+from jumok.engines.options import GenerationOptions
 from jumok.model.config import config_from_dict
 from jumok.recipes.certifying import certificate, language_model
 from jumok.recipes.certifying.certificate import (
@@ -23,6 +25,7 @@ from jumok.recipes.certifying.certificate import (
     require_close,
     require_parity,
 )
+from jumok.recipes.certifying.language_model import continuing
 from jumok.tasks import TASKS, resolve
 from jumok.tokenizer import EOS, Tokenizer
 
@@ -349,3 +352,77 @@ def test_rounding_errors_that_a_model_enlarges_are_no_fault(value: float, close:
     else:
         with pytest.raises(ParityError, match=r"rounding explains at most 0\.04"):
             require_close(*arguments)
+
+
+INT8 = {
+    "translator": ("_bleu", [(40.0, 39.5, True), (40.0, 39.49, False), (40.0, 45.0, True)], "has BLEU 39.49 instead"),
+    "language_model": (
+        "_bits_per_token",
+        [(1.0, 1.02, True), (1.0, 1.021, False), (1.0, float("nan"), False), (1.0, 0.5, True)],
+        "bits a token instead of 1.000 on the probes: more than 0.02 is lost",
+    ),
+    "classifier": (
+        "_compare",
+        [(200, 198, True), (200, 197, False)],
+        "gives 3 of 200 probes another class: more than 1%",
+    ),
+}
+
+
+@pytest.mark.parametrize("task", INT8)
+def test_int8_may_cost_so_much_and_no_more(
+    task: str, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = import_module(f"jumok.recipes.certifying.{task}")
+    kind = next(kind for kind in KINDS if KINDS[kind]["task"] == task)
+    bundle = make_bundle(tmp_path / "model", tokenizer, kind)
+    write_export(tmp_path / "int8", bundle.config, bundle.weights(), tokenizer, "int8")
+    measure, cases, message = INT8[task]
+    probes = [("The small cat.", "고양이"), ("A dog.", "개")]
+    export = Export(bundle, tmp_path / "int8", "int8", tokenizer, probes)
+    for original, exported, allowed in cases:
+        measured = iter([original, exported])
+        if task == "classifier":
+            exact, rounded = Certificate(200, original, 0, 0.0, None), Certificate(200, exported, 1, 0.5, None)
+            measured = iter([exact, rounded])
+        monkeypatch.setattr(module, measure, lambda *_, measured=measured: next(measured))
+        if not allowed:
+            with pytest.raises(ParityError, match=f"Rounded to int8 the model .*({message}|nan)"):
+                module.certify(export)
+            continue
+        values = module.certify(export)
+        assert values["largest_score_difference"] > 1e-3  # of what is computed in int8
+        if task != "classifier":
+            name = "bleu" if task == "translator" else "bits_per_token"
+            assert (values[name], values[f"{name}_exported"]) == (original, exported)
+
+
+def test_a_class_is_a_tie_only_if_the_original_nearly_gave_it() -> None:
+    original = np.array([[0.0, 0.0009], [5.0, 5.002]], np.float32)
+    found = compare_scores(original, original[:, ::-1], [[4], [5]])
+    assert (found.equal, found.ties) == (0, 1)
+    assert found.example == {"source": [5], "expected": 1, "found": 0}
+
+
+class FakeLanguageModel:
+    """Continues every text with 7, 8, 9 and then ends; the score of a token is its position."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[int], int, float]] = []
+
+    def generate(self, prompt: list[int], options: GenerationOptions) -> list[int]:
+        self.asked.append((prompt, options.max_tokens, options.temperature))
+        return [7, 8, 9][: options.max_tokens]
+
+    def score(self, texts: list[list[int]]) -> list[list[float]]:
+        return [[float(place) for place in range(len(text) + 1)] for text in texts]
+
+
+def test_a_continuation_goes_on_from_its_first_tokens() -> None:
+    model = FakeLanguageModel()
+    engine = continuing(model, 4)  # type: ignore[arg-type]
+    assert engine.greedy([[5], [5, 6]], [[], [4]]) == [[7, 8, 9, EOS], [4, 7, 8, 9]]
+    assert model.asked == [([5], 4, 0), ([5, 6, 4], 3, 0)]
+    assert engine.greedy([[5]], [[1, 2, 4, 4]]) == [[1, 2, 4, 4]]
+    assert len(model.asked) == 2
+    assert engine.score([[5, 6], []], [[7], [8, 9]]) == [[2.0, 3.0], [0.0, 1.0, 2.0]]

@@ -9,12 +9,30 @@ import pytest
 from jumok.engines.conversion import SHORTLIST
 from jumok.recipes.certifying import translator
 
+TOKENIZER = SimpleNamespace(size=9)
 LISTS = [(1, 10, 1.0), (2, 20, 1.2), (3, 30, 1.6)]
 
 
 class FakeLexicon:
-    def shortlist(self, _tokenizer: Any, candidates: int, frequent: int) -> bytes:
+    def shortlist(self, tokenizer: Any, candidates: int, frequent: int) -> bytes:
+        assert tokenizer is TOKENIZER
         return b"%d %d" % (candidates, frequent)
+
+
+class FakeStore:
+    """Two training pairs."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def example(self, side: str, number: int) -> list[int]:
+        return [number if side == "source" else 10 + number]
+
+
+def learn_fake_lexicon(pairs: Any, size: int) -> FakeLexicon:
+    assert sorted(pairs) == [([0], [10]), ([1], [11])]
+    assert size == 9
+    return FakeLexicon()
 
 
 @pytest.mark.parametrize(
@@ -32,20 +50,24 @@ def test_the_first_that_loses_hardly_any_bleu_is_taken(
     fast: list[float], chosen: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = iter([40.0, *fast])
-    beams = []
+    tried: list[tuple[float | None, int]] = []
 
-    def bleu(_engine: Any, _tokenizer: Any, _probes: Any, beam: int) -> float:
-        beams.append(beam)
+    def bleu(patience: Any, tokenizer: Any, probes: Any, beam: int) -> float:
+        assert tokenizer is TOKENIZER
+        assert len(probes) == 3
+        tried.append((patience, beam))
         return next(measured)
 
     monkeypatch.setattr(translator, "SHORTLISTS", LISTS)
     monkeypatch.setattr(translator, "_bleu", bleu)
-    monkeypatch.setattr(translator, "_exported", lambda *_arguments, **_options: None)
-    monkeypatch.setattr(translator, "learn_lexicon", lambda *_: FakeLexicon())
-    export: Any = SimpleNamespace(encoder=SimpleNamespace(size=9), probes=[("a", "b")], directory=tmp_path)
-    values = translator._add_shortlist(export, train=[])  # type: ignore[arg-type]
+    monkeypatch.setattr(translator, "MOST_FAST_PROBES", 3)
+    monkeypatch.setattr(translator, "_exported", lambda given, *, fast=None: fast if given is export else "other")
+    monkeypatch.setattr(translator, "learn_lexicon", learn_fake_lexicon)
+    export: Any = SimpleNamespace(encoder=TOKENIZER, probes=[("a", "b")] * 5, directory=tmp_path)
+    values = translator._add_shortlist(export, FakeStore())  # type: ignore[arg-type]
     assert values["bleu_beam"] == 40.0
-    assert set(beams) == {translator.FAST_BEAM}
+    last = len(LISTS) if chosen is None else chosen + 1
+    assert tried == [(patience, 5) for patience in (None, *(patience for _, _, patience in LISTS[:last]))]
     if chosen is None:
         assert values["shortlist"] is None
         assert not (tmp_path / SHORTLIST).exists()
