@@ -84,6 +84,15 @@ def test_source_and_target_are_found_by_the_names_of_columns(write: Write, heade
     assert said(rejections).startswith(f'source = column 2 "{header[1]}", target = column 3 "{header[2]}"; not used: ')
 
 
+@pytest.mark.parametrize("numbering", ["P-0000{}", "menu.item_{}", "{}"])
+@pytest.mark.parametrize("german", ["German", "Translation"])
+def test_a_column_named_id_that_holds_identifiers_is_not_indonesian(write: Write, numbering: str, german: str) -> None:
+    content = rows("ID", "English", german, "Comment")
+    for number in range(3):
+        content = content.replace(f"\n{number},", f"\n{numbering.format(number)},")
+    assert read(write("a.csv", content))[0] == WITHOUT_COMMAS
+
+
 @pytest.mark.parametrize(
     "header", [("one", "two", "three", "four"), ("de", "English", "German", "x"), ("en", "German", "French", "x")]
 )

@@ -1,6 +1,7 @@
 """Which columns of a table hold what: as chosen by the user, by the header, or the only ones there are. Else we ask."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from jumok.errors import InputError, counted
 SampleRows = Sequence[tuple[int, Sequence[str]]]
 """The first rows of a table that are not damaged or blank: line and cells."""
 
+_IDENTIFIER = re.compile(r"(?=\S*(\d|\w[._:]\w))\S+")
 TOO_FEW_COLUMNS = Damage("fewer columns than needed")
 NOT_AS_THE_HEADER = Damage("another number of columns than the header")
 NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
@@ -144,8 +146,8 @@ def _sides_by_header(rows: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     sources, targets = ([n for n, name in enumerate(names) if side_of(name) == side] for side in ("source", "target"))
     sources, targets = ([n for n in each if len(each) == 1 or not _holds_codes(rows, n)] for each in (sources, targets))
     languages = [n for n, name in enumerate(names) if language_of(name) and not side_of(name)]
-    if len(languages) > 2:  # "id" is Indonesian, or the number of the row
-        languages = [n for n in languages if not _holds_numbers(rows, n)]
+    # "ID" is Indonesian, or the name of the row; "No" is Norwegian, or its number
+    languages = [n for n in languages if not (is_language_code(names[n].strip()) and _holds_identifiers(rows, n))]
     if len(sources) == 1 and len(targets) == 1:
         return sources[0], targets[0]
     if len(languages) == 1 and len(sources) + len(targets) == 1:
@@ -161,9 +163,10 @@ def _holds_codes(rows: Sequence[Sequence[str]], place: int) -> bool:
     return all(is_language_code(row[place]) for row in rows[1:] if len(row) > place)
 
 
-def _holds_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
-    cells = [row[place] for row in rows[1:] if len(row) > place and row[place].strip()]
-    return bool(cells) and all(map(is_number, cells))
+def _holds_identifiers(rows: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a column holds numbers, or single words with a digit or joined by signs: "P-00001", "menu.file"."""
+    cells = [row[place].strip() for row in rows[1:] if len(row) > place and row[place].strip()]
+    return bool(cells) and all(is_number(cell) or _IDENTIFIER.fullmatch(cell) for cell in cells)
 
 
 def longest_columns(rows: Sequence[Sequence[str]], count: int) -> list[int]:
