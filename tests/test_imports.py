@@ -41,7 +41,7 @@ NEIGHBOURS = {
     "metrics": {"data"},
     "model": {"tasks"},
     "files": {"system"},
-    "lens": {"engines"},
+    "lens": {"engines", "training"},
 }
 MODEL_MAY_USE = {"torch", "numpy", "jaxtyping"}  # and the standard library
 

@@ -89,7 +89,7 @@ GUIDES = ["docs/guide.md", "docs/ko/guide.md"]
 def test_commands_and_options_of_a_guide_exist(guide: str, capsys: pytest.CaptureFixture[str]) -> None:
     from jumok.cli.app import run as run_here
 
-    found = re.findall(r"\bjumok ((?:train )?[a-z]+)([^|\n]*)", "\n".join(commands(guide)))
+    found = re.findall(r"\bjumok ((?:(?:train|plot) )?[a-z]+)([^|\n]*)", "\n".join(commands(guide)))
     assert len(found) >= 8
     for command, rest in found:
         assert run_here([*command.split(), "--help"]) == 0

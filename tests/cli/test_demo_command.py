@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from commands import CLASSIFIER, LM, SMALL, Jumok
 
-from jumok.cli import demo_classifier, demo_language_model, demo_translator, picture
+from jumok.cli import demo_classifier, demo_language_model, demo_translator
 from jumok.cli.demo_training import DemoTraining
 from jumok.demo import pairs as corpus
 from jumok.demo.reviews import demo_reviews
@@ -124,20 +123,3 @@ def test_all_demos_pass_on_what_to_do_with_an_older_training(
         with pytest.raises(Enough):
             jumok("demo", what, "--directory", tmp_path / what, "--fresh")
     assert asked == [True] * 3
-
-
-def test_pieces_no_font_can_draw_are_numbered_and_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    letters = set(map(ord, "abc</s>▁"))
-    monkeypatch.setattr(picture, "_letters", lambda _file: letters)
-    drawn: list[object] = []
-    monkeypatch.setattr(picture, "_draw", lambda *arguments: drawn.append(arguments))
-    weights = np.full((2, 2), 0.5, np.float32)
-    legend = picture.draw_attention(weights, ["▁a", "</s>"], ["▁가", "</s>"], tmp_path / "a.png")
-    assert drawn == [(weights, ["▁a", "</s>"], ["1", "2"], tmp_path / "a.png")]
-    assert legend == ["No installed font has the letters of the output, so its tokens are numbered: 1 ▁가  2 </s>"]
-
-
-def test_a_picture_is_drawn_without_a_word_when_the_letters_are_there(tmp_path: Path) -> None:
-    weights = np.full((2, 3), 1 / 3, np.float32)
-    assert picture.draw_attention(weights, ["▁a", "b", "</s>"], ["▁c", "</s>"], tmp_path / "a.png") == []
-    assert (tmp_path / "a.png").stat().st_size > 1000

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from jumok.cli.demo_training import DemoTraining
-from jumok.cli.picture import draw_attention
 from jumok.demo.pairs import FAMOUS, DemoCorpus, write_demo_corpus
 from jumok.engines.loading import load
 from jumok.engines.translator.text import TextTranslator
+from jumok.lens.plots import draw_weights, save_figure
 from jumok.metrics.translation import corpus_scores, exact_match
 
 # For a training of minutes: two layers allow twice the steps of four, and three epochs need no dropout.
@@ -68,7 +68,9 @@ def _draw(translator: TextTranslator, path: Path) -> None:
     source, target = tokenizer.encode([english, translator.translate(english)])
     [weights] = translator.engine.align([source], [target])
     end = ["</s>"]
-    legend = draw_attention(weights, tokenizer.pieces(source) + end, tokenizer.pieces(target) + end, path)
+    messages: list[str] = []
+    keys, queries = tokenizer.pieces(source) + end, tokenizer.pieces(target) + end
+    save_figure(draw_weights(weights, keys, queries, on_message=messages.append), path)
     print(f"   {english}\n   Each row is a token of the translation, each column a token of the source → {path}")
-    for line in legend:
-        print(f"   {line}")
+    for message in messages:
+        print(f"   {message}")

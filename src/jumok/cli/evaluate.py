@@ -108,8 +108,7 @@ def _write(path: Path, outputs: Sequence[str]) -> None:
 
 
 def _draw(path: Path, table: Any, classes: Sequence[str]) -> None:
-    from jumok.cli.picture import draw_confusion
-    from jumok.cli.writing import explained
+    from jumok.cli.options import say
+    from jumok.lens.plots import draw_confusion, save_figure
 
-    with explained(path):
-        draw_confusion(table, classes, path)
+    save_figure(draw_confusion(table, classes, on_message=say), path)

@@ -9,11 +9,12 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-from jumok.cli.options import say
-from jumok.errors import InputError, WriteError, counted
-from jumok.system import is_closed_pipe
+import click
 
-PICTURES = (".png", ".svg", ".pdf")
+from jumok.cli.options import PATH, say
+from jumok.errors import InputError, WriteError, counted
+from jumok.lens.plots.formats import require_format
+from jumok.system import is_closed_pipe
 
 
 @contextmanager
@@ -55,10 +56,34 @@ def require_file(path: Path | None) -> None:
 
 
 def require_picture(path: Path | None) -> None:
-    """Raise InputError if no picture can be written here; the suffix of its name is its format."""
+    """Raise InputError if no picture can be written here, before work is spent on it."""
     require_file(path)
-    if path is not None and path.suffix.lower() not in PICTURES:
-        raise InputError(f"{path}: the name of a picture must end in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}.")
+    if path is not None:
+        require_format(path)
+
+
+def _checked(_context: click.Context, _option: click.Parameter, path: Path) -> Path:
+    require_picture(path)
+    return path
+
+
+PICTURE = click.option(
+    "-o",
+    "--out",
+    type=PATH,
+    required=True,
+    callback=_checked,
+    metavar="FILE",
+    help="The picture; its ending, .png, .svg or .pdf, is the format.",
+)
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure of `jumok.lens.plots` to a file, and say so."""
+    from jumok.lens.plots import save_figure
+
+    save_figure(figure, path)
+    say(f"Saved {path}.")
 
 
 @contextmanager
