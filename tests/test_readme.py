@@ -83,9 +83,10 @@ def test_what_is_not_run_here_exists() -> None:
 
 
 GUIDES = ["docs/guide.md", "docs/ko/guide.md"]
+PAPERS = ["docs/attention.md", "docs/ko/attention.md"]
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("guide", [*GUIDES, *PAPERS])
 def test_commands_and_options_of_a_guide_exist(guide: str, capsys: pytest.CaptureFixture[str]) -> None:
     from jumok.cli.app import run as run_here
 

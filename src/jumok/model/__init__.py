@@ -13,6 +13,8 @@
     Outputs (shifted right)       not here: data/batch.py
     the whole figure              translator.py     and its halves: classifier.py (left), language_model.py (right)
 
+docs/attention.md walks through the paper section by section: formula, function, picture, something to try.
+
 Beside the figure: config/ (sizes and presets, a file a task), dropout.py (dropout that does not wait for random
 numbers), cache.py (keys and values kept between decoding steps), ngrams.py (n-gram scores beside a classifier's
 encoder) and summary.py (how many parameters a model has).
