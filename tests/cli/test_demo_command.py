@@ -34,6 +34,8 @@ def test_the_tour_leaves_what_it_promises(jumok: Jumok, tmp_path: Path) -> None:
     assert ended.out.count("✓") + ended.out.count("✗") == 3 + 8
     assert (tmp_path / "demo" / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "demo" / "run" / "model" / "weights.safetensors").exists()
+    assert f"Saved {tmp_path / 'demo' / 'explorer.html'}" in ended.out
+    assert "because it was too tired." in (tmp_path / "demo" / "explorer.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("small")

@@ -5,6 +5,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -82,16 +83,26 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def url(session: Session) -> Iterator[str]:
-    explorer = Explorer(session, 0, {"text": TEXT, "samples": [TEXT], "path": "run"})
+    with served(session, TEXT) as address:
+        yield address
+
+
+@contextmanager
+def served(session: Session, text: str) -> Iterator[str]:
+    explorer = Explorer(session, 0, {"text": text, "samples": [text], "path": str(FROZEN)})
     threading.Thread(target=explorer.serve_forever, daemon=True).start()
-    yield explorer.url
-    explorer.shutdown()
-    explorer.server_close()
+    try:
+        yield explorer.url
+    finally:
+        explorer.shutdown()
+        explorer.server_close()
 
 
 @pytest.fixture(scope="module")
 def visitor(browser: Any, url: str) -> Visitor:
-    return Visitor(browser.new_page(viewport={"width": 1400, "height": 900}), url)
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return Visitor(context.new_page(), url)
 
 
 @pytest.fixture(autouse=True)
@@ -290,3 +301,100 @@ def test_figures_are_saved(visitor: Visitor) -> None:
         with page.expect_download() as download:
             page.locator(".atlas-big").get_by_role("button", name=name).click()
         assert Path(download.value.path()).read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("place", "figure", "name", "head"),
+    [
+        ({"view": "atlas", "kind": "cross", "layer": 0, "head": 1}, ".atlas-big", "decoder.0.cross.weights", 1),
+        ({"view": "journey", "name": "encoder.0.feed_forward.hidden"}, "main", "encoder.0.feed_forward.hidden", None),
+    ],
+)
+def test_the_copied_python_gets_the_same_array(
+    visitor: Visitor, trace: Trace, place: dict[str, Any], figure: str, name: str, head: int | None
+) -> None:
+    page = visitor.open(**place)
+    page.locator(figure).get_by_role("button", name="Copy Python").first.click()
+    page.wait_for_selector("text=Copied")
+    found: dict[str, Any] = {}
+    exec(page.evaluate("() => navigator.clipboard.readText()"), found)
+    expected = trace[name].values
+    np.testing.assert_array_equal(found["values"], expected if head is None else expected[head])
+
+
+def test_pictures_made_of_svg_are_saved_too(visitor: Visitor) -> None:
+    page = visitor.open(view="beams")
+    for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", '\ufeff"node"'.encode())):
+        with page.expect_download() as download:
+            page.locator("figure").first.get_by_role("button", name=name).click()
+        saved = Path(download.value.path()).read_bytes()
+        assert saved.startswith(start)
+        assert b"var(--" not in saved
+
+
+def test_back_and_forward_go_through_the_places(visitor: Visitor) -> None:
+    page = visitor.open(view="home")
+    page.get_by_role("link", name="Head knock-out").click()
+    page.wait_for_selector('body[data-shown^="knockout "]')
+    page.go_back()
+    page.wait_for_selector('body[data-shown^="home "]')
+    page.go_forward()
+    page.wait_for_selector('body[data-shown^="knockout "]')
+
+
+def test_a_syllable_being_composed_is_not_sent_to_the_model(visitor: Visitor) -> None:
+    page = visitor.open(view="home")
+    page.locator("#sentence").fill("")
+    page.wait_for_function("() => document.querySelector('.answer').textContent === ''")
+    page.locator("#sentence").focus()
+    keyboard = page.context.new_cdp_session(page)
+    for syllable in ("ㅁ", "마", "말"):
+        keyboard.send("Input.imeSetComposition", {"text": syllable, "selectionStart": 1, "selectionEnd": 1})
+    page.wait_for_timeout(300)
+    assert page.locator("#sentence").input_value() == "말"
+    assert "text=%EB" not in page.url
+    keyboard.send("Input.insertText", {"text": "말"})
+    page.wait_for_function("() => location.hash.includes('text=%EB%A7%90')")
+    assert page.locator("#sentence").input_value() == "말"
+
+
+def test_the_decision_of_a_classifier_is_explained_with_its_numbers(visitor: Visitor, classifier: Any) -> None:
+    text = "cat dog bird ."
+    with served(Session([Entry("classifier", lambda: classifier)]), text) as address:
+        page = visitor.open(address, view="decision")
+        page.wait_for_selector("[data-sum='difference']")
+        found = lens.attribution(classifier, text)
+        for index, value in enumerate(found.totals):
+            assert shows(page.locator(f'[data-attribution="{index}"]').inner_text(), value)
+        for key in ("baseline", "error", "difference"):
+            assert shows(page.locator(f'[data-sum="{key}"]').inner_text(), getattr(found, key))
+        shares = sorted(classifier.classify(text).probabilities.values(), reverse=True)
+        assert [as_number(one) for one in page.locator("figure").first.locator("[data-bar]").all_text_contents()] == (
+            pytest.approx(shares, abs=6e-4)
+        )
+        views = page.locator("nav a").evaluate_all("(links) => links.map((link) => link.dataset.view)")
+        assert "decision" in views
+        assert not {"beams", "surprise", "training"} & set(views)
+
+
+def test_the_surprise_of_a_language_model_is_the_model_s(visitor: Visitor, language_model: Any) -> None:
+    text = "cat dog bird ."
+    with served(Session([Entry("lm", lambda: language_model)]), text) as address:
+        page = visitor.open(address, view="surprise")
+        traced = lens.trace(language_model, text)
+        bits = traced["surprise"].values
+        for index, value in enumerate(bits):
+            assert shows(page.locator(f'[data-bits="{index}"]').inner_text(), float(value))
+        assert shows(page.locator('[data-surprise="total"]').inner_text(), float(bits.sum(dtype=float)))
+        shares = traced["decoder.1.layer_probabilities"].values
+        assert shows(page.locator('[data-layer="1/2"]').inner_text(), float(shares[2, 0]))
+
+
+def test_a_trace_in_a_notebook_can_be_clicked(visitor: Visitor, trace: Trace) -> None:
+    page = visitor.page
+    page.goto("about:blank")
+    page.set_content(trace._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("link", name="Attention atlas").click()
+    frame.locator(".atlas-big canvas").wait_for()
+    assert frame.locator(".answer").inner_text() == trace.output

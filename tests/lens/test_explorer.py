@@ -1,5 +1,6 @@
 """The explorer's server: it serves its own files to its own page, checks requests, and sends what was computed."""
 
+import html
 import http.client
 import json
 import threading
@@ -187,6 +188,14 @@ def test_a_large_page_names_what_it_left_out(session: Session, monkeypatch: pyte
     assert "data" in cut["arrays"]["decoder.0.cross.weights"]
     size = sum(len(described.get("data", "")) for described in cut["arrays"].values())
     assert size <= 20_000
+
+
+def test_a_trace_shows_itself_in_a_notebook_as_the_page(session: Session) -> None:
+    shown = lens.trace(session.model(0), TEXT)._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    inner = html.unescape(shown.split('srcdoc="')[1].split('"')[0])
+    start = json.loads(inner.split('id="start">')[1].split("</script>")[0])
+    assert start["traces"][0]["trace"]["output"] == session.model(0).translate(TEXT)
 
 
 def test_the_log_of_a_run_is_served(tmp_path: Path, session: Session) -> None:

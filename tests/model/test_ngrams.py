@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,10 +52,11 @@ def test_order_counts_and_an_empty_text_scores_nothing() -> None:
     assert layer(torch.tensor([[3, 0, 0]])).abs().max() == 0  # every text has an end, and this one nothing else
 
 
-def test_attributions_add_up_when_no_ngram_comes_twice() -> None:
+@pytest.mark.parametrize("tokens", [[5, 6, 7, 8, 9], [5, 6, 5, 6, 5, 6, 7], [4, 4, 4, 4, 4, 4]])
+def test_attributions_add_up_although_an_ngram_that_comes_twice_counts_once(tokens: list[int]) -> None:
     layer = ngram_scores(1 << 16, 2)
     torch.nn.init.normal_(layer.scores)
-    text = torch.tensor([[5, 6, 7, 8, 9]])
+    text = torch.tensor([tokens])
     scores = layer(text)[0]
     torch.testing.assert_close(layer.attribution(text, 1).sum(), scores[1] - scores[0])
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.cli.demo_training import DemoTraining
+from jumok.cli.look import open_session, save_explorer
 from jumok.demo.pairs import FAMOUS, DemoCorpus, write_demo_corpus
 from jumok.engines.loading import load
 from jumok.engines.translator.text import TextTranslator
@@ -39,8 +40,12 @@ def run_demo(demo: DemoTraining) -> None:
     _test(translator, pairs)
     print("\n4. Attention")
     _draw(translator, demo.directory / "attention.png")
+    print("\n5. The explorer")
+    session, start = open_session(demo.run, FAMOUS[1][0])
+    save_explorer(session, start, demo.directory / "explorer.html", say=lambda text: print(f"   {text}"))
     print(f"""
-5. Try it
+6. Try it
+   jumok look -m {demo.quoted_run}
    echo "The cat that drinks milk is small." | jumok translate -m {demo.quoted_run}
    jumok info -m {demo.quoted_run}
    jumok train translator YOUR.en YOUR.ko -o run      with your own files; first: jumok check YOUR.en YOUR.ko""")

@@ -1,7 +1,7 @@
 """jumok look: the explorer, in which one sees a model think."""
 
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -54,18 +54,22 @@ def command(
     if rank_heads is not None:
         _rank(model, rank_heads, as_json)
         return
-    from jumok.lens.session import Session
-
-    entries = _entries(model)
-    session = Session(entries, model if (model / "run.json").exists() else None)
-    start = _start(model, session.model(0), sentence)
+    session, start = open_session(model, sentence)
     if save is not None:
         save_explorer(session, start, save)
         return
     _serve(session, start, port, open_browser)
 
 
-def save_explorer(session: Any, start: dict[str, Any], path: Path) -> None:
+def open_session(model: Path, sentence: str | None = None) -> tuple[Any, dict[str, Any]]:
+    """What the explorer can be asked about a model or a run, and what its page begins with."""
+    from jumok.lens.session import Session
+
+    session = Session(_entries(model), model if (model / "run.json").exists() else None)
+    return session, _start(model, session.model(0), sentence)
+
+
+def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable[[str], None] = say) -> None:
     """Write the page of a sentence to a file, and say what was left out."""
     from jumok.lens.saved import save_page, saved_start
 
@@ -126,9 +130,15 @@ def _entries(model: Path) -> list[Any]:
     from jumok.lens.session import Entry
     from jumok.training.records import CHECKPOINTS
 
-    entries = [Entry(model.resolve().name, partial(load, model, "torch"))]
+    code = f'import jumok\n\nmodel = jumok.load({str(model)!r}, "torch")'
+    entries = [Entry(model.resolve().name, partial(load, model, "torch"), code)]
     for path in sorted((model / CHECKPOINTS).glob("step-*")):
-        entries.append(Entry(path.name, partial(_load_checkpoint, model, path)))
+        other = (
+            f"from pathlib import Path\n\nfrom jumok.training.checkpoint import load_group\n{code}\n"
+            f'weights = load_group(Path({str(path.parent)!r}), {int(path.name.split("-")[1])}, "model")\n'
+            "model.engine.model.load_state_dict(weights)"
+        )
+        entries.append(Entry(path.name, partial(_load_checkpoint, model, path), other))
     return entries
 
 

@@ -5,15 +5,22 @@ model would change.
     traces.py           the trace: named arrays with named axes; saved to and loaded from one file
     beams.py            the hypotheses of a search, step by step, each with its fate
     interventions.py    changed(model, …): heads switched off, another β, other positions, inside a `with` block
+    decisions.py        attribution(classifier, text): which tokens decided, as parts that add up
 
 Needs the extra `train`: models are looked into with PyTorch.
 """
 
 from typing import Any
 
-__all__ = ["Trace", "changed", "load_trace", "trace"]
+__all__ = ["Trace", "attribution", "changed", "load_trace", "trace"]
 
-_HOMES = {"Trace": "traces", "load_trace": "traces", "trace": "tracing", "changed": "interventions"}
+_HOMES = {
+    "Trace": "traces",
+    "attribution": "decisions",
+    "changed": "interventions",
+    "load_trace": "traces",
+    "trace": "tracing",
+}
 
 
 def __getattr__(name: str) -> Any:

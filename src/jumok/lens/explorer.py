@@ -70,7 +70,9 @@ class Explorer(ThreadingHTTPServer):
         return (
             self.web["index.html"]
             .replace("<!--import-map-->", f'<script type="importmap" nonce="{nonce}">{names}</script>')
-            .replace("<!--start-->", embedded_json(self.start | {"server": True}))
+            .replace(
+                "<!--start-->", embedded_json(self.start | {"server": True, "training": self.session.run is not None})
+            )
             .replace("<!--style-->", '<link rel="stylesheet" href="/web/style.css">')
             .replace("<!--main-->", '<script type="module" src="/web/main.js"></script>')
         )
@@ -123,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.path == "/api/trace":
             self._json(lambda: self.server.session.trace(contents))
+        elif self.path == "/api/attribution":
+            self._json(lambda: self.server.session.attribution(contents))
         elif self.path == "/api/rank":
             self._try(lambda: self._stream(contents))
         else:

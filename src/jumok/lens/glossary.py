@@ -39,7 +39,11 @@ MEANINGS = {
     "mixed": Meaning("Σ_keys weight · v", f"{_ATTENTION}:Attend.forward"),
     "merged": Meaning("Concat(head₀ … head_h)", f"{_ATTENTION}:MultiHeadAttention._mix"),
     "hidden": Meaning("activation(x · W₁ + b₁)", f"{_LAYERS}:FeedForward.forward"),
-    "output": Meaning("merged · W^O, or hidden · W₂ + b₂", f"{_ATTENTION}:MultiHeadAttention._mix"),
+    "output": Meaning("merged · W^O", f"{_ATTENTION}:MultiHeadAttention._mix"),
+    "feed_forward.output": Meaning("hidden · W₂ + b₂", f"{_LAYERS}:FeedForward.forward"),
+    "stack.output": Meaning(
+        "the states of the last layer, normalised if pre-norm", "jumok.model.stacks:Encoder.forward"
+    ),
     "residual": Meaning("x + Sublayer(x)", f"{_LAYERS}:AddNorm.forward"),
     "norm": Meaning("γ · (x − μ) / √(σ² + ε) + β", f"{_LAYERS}:AddNorm"),
     "logits": Meaning("state · Eᵀ", f"{_EMBEDDINGS}:TokenEmbedding.logits"),

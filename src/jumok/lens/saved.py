@@ -1,12 +1,15 @@
 """The explorer as one file: the page with its modules, its style and its traces inside. It opens by `file://`."""
 
 import base64
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from jumok.files import REAL_FILES, replace_file_durably
 from jumok.lens.explorer import embedded_json, import_map, web_files
+from jumok.lens.page import document
 from jumok.lens.session import Session
+from jumok.lens.traces import Trace
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -41,4 +44,28 @@ def saved_start(session: Session, start: dict[str, Any]) -> dict[str, Any]:
     """What a saved page needs instead of a server: models, the trace of its sentence, the log of the training."""
     request = {"model": 0, "text": start["text"]}
     traces = [{"request": request, "trace": session.trace(request, everything=True)}]
-    return {**start, "models": session.models(), "traces": traces, "log": session.log()}
+    saved = {
+        **start,
+        "training": session.run is not None,
+        "models": session.models(),
+        "traces": traces,
+        "log": session.log(),
+    }
+    if session.model(0).task == "classifier":
+        saved["attributions"] = [{"request": request, "attribution": session.attribution(request)}]
+    return saved
+
+
+def framed_page(trace: Trace, height: int = 780) -> str:
+    """The page of a trace inside of an `iframe`, for a notebook. Like a saved page it cannot run the model."""
+    model = {"id": 0, "title": trace.task, "code": "", "task": trace.task, "config": trace.facts["config"]}
+    card = {"languages": trace.facts.get("languages")}
+    request = {"model": 0, "text": trace.text}
+    start = {
+        "text": trace.text,
+        "models": [model | {"card": card}],
+        "traces": [{"request": request, "trace": document(trace, everything=True)}],
+        "training": False,
+    }
+    frame = f'width="100%" height="{height}" style="border: 0" title="{escape(repr(trace))}"'
+    return f'<iframe srcdoc="{escape(saved_page(start))}" {frame}></iframe>'

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jumok.errors import InputError
+from jumok.lens.decisions import attribution
 from jumok.lens.importance import measure_for, rank_heads
 from jumok.lens.interventions import changed
 from jumok.lens.page import document, encoded
@@ -66,12 +67,22 @@ class RankRequest(Request):
     way: Way = "zero"
 
 
+class AttributionRequest(Request):
+    """Which tokens of a text speak for `label` rather than for `other`; see `jumok.lens.decisions.attribution`."""
+
+    model: int = 0
+    text: str = Field(max_length=LONGEST_TEXT)
+    label: str | None = None
+    other: str | None = None
+
+
 @dataclass(frozen=True)
 class Entry:
     """A model that the page may choose."""
 
     title: str
     load: Callable[[], Any]  # the loaded model, with PyTorch
+    code: str = ""  # lines of Python that load it as `model`
 
 
 class Session:
@@ -100,7 +111,7 @@ class Session:
             model = self.model(number) if number == 0 or number in self._loaded else None
             facts = {"task": model.task, "card": model.card} if model else {}
             config = torch_engine(model).model.config.to_dict() if model else {}
-            found.append({"id": number, "title": entry.title, "config": config, **facts})
+            found.append({"id": number, "title": entry.title, "code": entry.code, "config": config, **facts})
         return found
 
     def trace(self, contents: dict[str, Any], *, everything: bool = False) -> dict[str, Any]:
@@ -138,6 +149,13 @@ class Session:
             if head is None:
                 return
             yield asdict(head)
+
+    def attribution(self, contents: dict[str, Any]) -> dict[str, Any]:
+        """What each token of a text adds to the decision of a classifier."""
+        request = parse(AttributionRequest, contents)
+        with self._running:
+            model = self.model(request.model)
+            return attribution(model, request.text, label=request.label, other=request.other).to_dict()
 
     def log(self) -> list[dict[str, Any]]:
         """The log of the training whose run directory this is, and how it was configured; empty without one."""

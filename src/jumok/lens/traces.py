@@ -144,6 +144,12 @@ class Trace:
     def __repr__(self) -> str:
         return f'<Trace of a {self.task}: "{self.text}" → "{self.output}", {len(self)} values; .tree() lists them>'
 
+    def _repr_html_(self) -> str:
+        """In a notebook, the explorer's page of this trace, in a frame."""
+        from jumok.lens.saved import framed_page
+
+        return framed_page(self)
+
     def _derived(self) -> list[str]:
         queries = [name.removesuffix(".q") for name in self.tensors if name.endswith(".q")]
         probable = ["probabilities"] if "logits" in self.tensors else []

@@ -72,12 +72,14 @@ class NgramTable:
 
     def attribution(self, text: IntArray, chosen: int) -> FloatArray:
         """How much each token of a text [1, S] adds to the score of a class, less the mean of the others: [S].
-        The score of an n-gram is shared equally by its tokens."""
+        The score of an n-gram is shared equally by its occurrences and their tokens, so that all parts add up."""
         hashes, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
         others = (self.scores.sum(1) - self.scores[:, chosen]) / max(1, self.scores.shape[1] - 1)
         found, counted = self.rows(text)
         norm = self._norms(np.nonzero(counted)[0], found[counted], 1)
-        margins = (self.scores[:, chosen] - others)[hashes[:, 0]] * complete[:, 0] / norm
+        _, numbers, counts = np.unique(np.where(complete, hashes, -1)[:, 0], return_inverse=True, return_counts=True)
+        occurrences = counts[numbers.reshape(complete[:, 0].shape)]  # an n-gram counts once, however often it occurs
+        margins = (self.scores[:, chosen] - others)[hashes[:, 0]] * complete[:, 0] / (norm * occurrences)
         result = np.zeros(margins.shape[1])  # [U]
         for length in range(1, self.longest + 1):
             for offset in range(min(length, len(result))):

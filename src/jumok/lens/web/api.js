@@ -77,6 +77,15 @@ export class Source {
     }
   }
 
+  /** What each token adds to the decision of a classifier: for {model, text, label, other}. */
+  async attribution(request) {
+    if (this.live) return this.post("/api/attribution", request);
+    const key = JSON.stringify(canonical(request));
+    const found = this.start.attributions?.find((saved) => JSON.stringify(canonical(saved.request)) === key);
+    if (!found) throw new NeedsServer();
+    return found.attribution;
+  }
+
   async log() {
     return this.live ? this.get("/api/log") : (this.start.log ?? []);
   }

@@ -1,9 +1,11 @@
 // The attention atlas: every head of every layer, small; one of them large, in every stage from scores to its output.
 
+import { barChart, standalone, table } from "jumok/chart.js";
 import { css, diverging, sequential } from "jumok/colors.js";
 import { choice, fill, h, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
+import { python } from "jumok/python.js";
 import { byWords, entropy, share, shown, wordsOf } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -213,7 +215,25 @@ function lines({ rows, columns, value, hidden, describe }) {
     readout.textContent = best.map((column) => describe(row, column)).join(" · ");
   });
   paint(null);
-  return { element: h("div", { class: "map" }, h("div", { class: "map-scroller" }, canvas), readout), canvas };
+  const picked = (row) => columns.map((name, column) => ({ name, values: [hidden(row, column) ? NaN : value(row, column)] }));
+  const csv = () => table([["", ...columns], ...rows.map((name, row) => [name, ...picked(row).map(({ values }) => (Number.isNaN(values[0]) ? "" : values[0]))])]);
+  return { element: h("div", { class: "map" }, h("div", { class: "map-scroller" }, canvas), readout), canvas, csv, svg: () => linesAsSvg({ rows, columns, value, hidden, width, height, y }) };
+}
+
+/** The same lines as SVG, for a file. */
+function linesAsSvg({ rows, columns, value, hidden, width, height, y }) {
+  const svg = h("svg:svg", { width, height, viewBox: `0 0 ${width} ${height}` });
+  rows.forEach((text, row) => {
+    svg.append(h("svg:text", { x: 180, y: y(row) + 4, "text-anchor": "end" }, text));
+    columns.forEach((_, column) => {
+      const weight = hidden(row, column) ? 0 : value(row, column);
+      if (weight < 0.01) return;
+      svg.append(h("svg:path", { d: `M190,${y(row)} C320,${y(row)} 320,${y(column)} ${width - 190},${y(column)}`, fill: "none", stroke: "var(--accent)", "stroke-opacity": Math.min(1, weight).toFixed(3), "stroke-width": 0.5 + 3.5 * Math.min(1, weight) }));
+    });
+  });
+  columns.forEach((text, column) => svg.append(h("svg:text", { x: width - 180, y: y(column) + 4 }, text)));
+  svg.append(h("svg:text", { x: 180, y: 16, "text-anchor": "end" }, t("axis.query")), h("svg:text", { x: width - 180, y: 16 }, t("axis.key")));
+  return standalone(svg);
 }
 
 /** One query: a bar for every key. */
@@ -232,12 +252,6 @@ function bars({ rows, columns, value, hidden, describe, scale }, app) {
       h("span", { class: "bar-value" }, why ? t("mask.short") : number(value(chosen, column))),
     );
   });
-  return { element: h("div", {}, picker, h("ol", { class: "bars" }, list)) };
-}
-
-/** The code that gets an array in Python. */
-export function python(app, name, head) {
-  const quoted = JSON.stringify(app.trace.text);
-  const index = head === undefined ? "" : `[${head}]`;
-  return `import jumok\nfrom jumok.lens import trace\n\nmodel = jumok.load(${JSON.stringify(app.modelPath ?? "run")}, "torch")\narray = trace(model, ${quoted})[${JSON.stringify(name)}]\nvalues = array.values${index}  # ${app.trace.arrays[name]?.axes.join(" × ") ?? ""}\n`;
+  const saved = barChart({ rows: columns.map((name, column) => ({ name, values: [hidden(chosen, column) ? NaN : value(chosen, column)] })), series: [rows[chosen]], label: rows[chosen] });
+  return { ...saved, element: h("div", {}, picker, h("ol", { class: "bars" }, list)) };
 }

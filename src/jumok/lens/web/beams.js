@@ -1,13 +1,16 @@
 // Decoding and beams: the tree of the search. Branches that went on are solid, pruned ones grey with the reason.
 
 import { fill, h, number, segments } from "jumok/dom.js";
+import { standalone, table } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
+import { loading, tracing } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 const [WIDTH, HEIGHT] = [116, 30];
 
 export const id = "beams";
+export const tasks = ["translator"];
 
 export async function show(root, app) {
   if (!app.trace.search) {
@@ -31,7 +34,7 @@ export async function show(root, app) {
       forced && h("button", { type: "button", onclick: () => app.go({ force: null, node: null }) }, t("beams.unforce")),
     ),
     compared(trace, greedy, beam),
-    figure({ title: t("beams.tree"), caption: t("beams.legend"), picture: tree(app, search, chosen), name: "beams" }),
+    figure({ title: t("beams.tree"), caption: t("beams.legend"), picture: tree(app, search, chosen), name: "beams", python: searched(app, beam, forced) }),
     h("div", { class: "beam-detail" }, details(app, search, chosen)),
   );
 }
@@ -48,6 +51,12 @@ function compared(trace, greedy, beam) {
     h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, t("column.output")), h("th", {}, t("column.score")))),
     h("tbody", {}, row(t("beams.size", { size: beam }), trace), greedy && row(t("beams.greedy"), greedy)),
   );
+}
+
+function searched(app, beam, forced) {
+  const options = [beam !== app.trace.search.beam && `beam=${beam}`, forced && `force=[${forced.join(", ")}]`].filter(Boolean);
+  const call = tracing(app).replace(/\)$/, options.length ? `, ${options.join(", ")})` : ")");
+  return `${loading(app)}from jumok.lens import trace\n\nsearch = ${call}.search\nvalues = [(node.step, node.text, node.score, node.fate) for node in search.nodes]\n`;
 }
 
 /** Where every node stands: a column a step, the best on top. */
@@ -81,7 +90,7 @@ function tree(app, search, chosen) {
   });
   search.nodes.forEach((node, index) => {
     const [x, y] = at.get(index);
-    const words = t("beams.node", { token: node.text, score: number(node.score), fate: t(`fate.${node.fate}`), reason: node.reason });
+    const words = t("beams.node", { token: node.text, score: number(node.score), fate: t(`fate.${node.fate}`), reason: reason(node.reason) });
     const group = h(
       "svg:g",
       {
@@ -101,7 +110,7 @@ function tree(app, search, chosen) {
     );
     svg.append(group);
   });
-  return { element: h("div", { class: "map-scroller" }, svg), svg: () => asFile(svg), csv: () => table(search) };
+  return { element: h("div", { class: "map-scroller" }, svg), svg: () => standalone(svg), csv: () => nodes(search) };
 }
 
 function shortened(text) {
@@ -194,18 +203,9 @@ function pathTexts(search, index) {
   return texts.map((text, place) => shown(text, place, texts));
 }
 
-function asFile(svg) {
-  const copy = svg.cloneNode(true);
-  const style = getComputedStyle(document.documentElement);
-  const [ink, line, accent] = ["--text", "--line", "--accent"].map((name) => style.getPropertyValue(name).trim());
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.prepend(h("svg:style", {}, `text{font:13px system-ui,sans-serif;fill:${ink}}rect{fill:none;stroke:${line}}path{stroke:${line};stroke-width:1.5}.chosen{stroke:${accent}}.pruned{opacity:.45}`));
-  return copy.outerHTML;
-}
-
-function table(search) {
+/** Every node with its scores and its fate. */
+function nodes(search) {
   const rows = search.nodes.map((node, index) => [index, node.parent, node.step, node.text, node.log_prob, node.total, node.score, node.fate, node.reason]);
   const head = ["node", "parent", "step", "token", "log_prob", "total", "score", "fate", "reason"];
-  return [head, ...rows].map((row) => row.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n") + "\r\n";
+  return table([head, ...rows]);
 }
-

@@ -2,6 +2,8 @@
 
 import { h, number } from "jumok/dom.js";
 
+const TEXT = 'text{font:12px system-ui,sans-serif;fill:var(--text)}.grid,.axis{stroke:var(--line);fill:none}.edge{stroke:var(--quiet)}';
+
 const COLORS = ["var(--accent)", "var(--warm)", "#2a8f6d", "#b8860b", "#4a78c2"];
 const [LEFT, BOTTOM, TOP, RIGHT] = [58, 34, 20, 12];
 
@@ -30,15 +32,8 @@ export function chart({ series, x, y, width = 620, height = 280, range, log = fa
     }
   });
   const names = series.length > 1 ? h("p", { class: "legend" }, series.map((one, index) => h("span", {}, h("i", { class: "swatch", style: { background: one.color ?? COLORS[index % COLORS.length] } }), one.name))) : null;
-  const csv = () => ["series,x,y", ...series.flatMap((one) => one.points.map(([at, value]) => `"${one.name}",${at},${value}`))].join("\r\n") + "\r\n";
-  const file = () => {
-    const copy = svg.cloneNode(true);
-    const ink = getComputedStyle(document.documentElement).getPropertyValue("--text").trim();
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    copy.prepend(h("svg:style", {}, `text{font:12px system-ui,sans-serif;fill:${ink}}.grid{stroke:#8884}path{stroke:#6a3fc4}`));
-    return copy.outerHTML;
-  };
-  return { element: h("div", { class: "map-scroller" }, svg, names), svg: file, csv };
+  const csv = () => table([["series", "x", "y"], ...series.flatMap((one) => one.points.map(([at, value]) => [one.name, at, value]))]);
+  return { element: h("div", { class: "map-scroller" }, svg, names), svg: () => standalone(svg, series.map((one, index) => [one.name, one.color ?? COLORS[index % COLORS.length]])), csv };
 }
 
 function extent(values) {
@@ -61,4 +56,57 @@ function short(value) {
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(3)}M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(3)}k`;
   return size !== 0 && size < 1e-3 ? value.toExponential(0) : String(+value.toPrecision(4));
+}
+
+const [BAR, NAME, VALUE] = [18, 150, 76];
+
+/** Horizontal bars from a common zero. `rows`: [{name, values, note}], a value for each of `series`; NaN is masked. */
+export function barChart({ rows, series, range, label, width = 720 }) {
+  const values = rows.flatMap((row) => row.values).filter(Number.isFinite);
+  const [low, high] = range ?? [Math.min(0, ...values), Math.max(0, ...values)];
+  const [left, right] = [NAME + (low < 0 ? VALUE : 0), width - VALUE - (rows.some((row) => row.note) ? 110 : 0)];
+  const x = (value) => left + ((value - low) / (high - low || 1)) * (right - left);
+  const step = BAR * series.length + 8;
+  const height = rows.length * step + 8;
+  const svg = h("svg:svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" });
+  rows.forEach((row, index) => {
+    const top = index * step + 6;
+    svg.append(h("svg:text", { x: NAME - 10, y: top + (step - 8) / 2 + 4, "text-anchor": "end", class: "title" }, shortened(row.name)));
+    row.values.forEach((value, which) => {
+      const y = top + which * BAR;
+      if (!Number.isFinite(value)) return;
+      const [from, to] = [Math.min(x(0), x(value)), Math.max(x(0), x(value))];
+      svg.append(
+        h("svg:rect", { x: from, y, width: Math.max(0.5, to - from), height: BAR - 3, rx: 2, fill: COLORS[which] }, h("svg:title", {}, `${row.name}: ${series[which]} ${number(value, 4)}`)),
+        h("svg:text", { x: value < 0 ? from - 5 : to + 5, y: y + 12, "text-anchor": value < 0 ? "end" : "start", "data-bar": `${index}/${which}` }, number(value)),
+      );
+    });
+    if (row.note) svg.append(h("svg:text", { x: width - 4, y: top + 12, "text-anchor": "end" }, row.note));
+  });
+  svg.append(h("svg:line", { x1: x(0), x2: x(0), y1: 0, y2: height, class: "grid" }));
+  const colors = series.map((name, which) => [name, COLORS[which]]);
+  const names = series.length > 1 ? h("p", { class: "legend" }, colors.map(([name, color]) => h("span", {}, h("i", { class: "swatch", style: { background: color } }), name))) : null;
+  const csv = () => table([["", ...series], ...rows.map((row) => [row.name, ...row.values.map((value) => (Number.isFinite(value) ? value : ""))])]);
+  return { element: h("div", { class: "map-scroller" }, names, svg), svg: () => standalone(svg, series.length > 1 ? colors : []), csv };
+}
+
+function shortened(text) {
+  return text.length > 18 ? `${text.slice(0, 17)}…` : text;
+}
+
+/** An SVG element as the text of a file: with the colours of the page, a background, and the names of its series. */
+export function standalone(svg, names = []) {
+  const copy = svg.cloneNode(true);
+  const [width, height] = [Number(svg.getAttribute("width")), Number(svg.getAttribute("height"))];
+  const room = names.length > 1 ? 22 * names.length : 0;
+  Object.entries({ xmlns: "http://www.w3.org/2000/svg", width, height: height + room, viewBox: `0 0 ${width} ${height + room}` }).forEach(([key, value]) => copy.setAttribute(key, value));
+  copy.prepend(h("svg:style", {}, TEXT), h("svg:rect", { width: "100%", height: "100%", fill: "var(--panel)", stroke: "none" }));
+  if (room) names.forEach(([name, color], index) => copy.append(h("svg:rect", { x: 12, y: height + 22 * index + 6, width: 14, height: 4, fill: color }), h("svg:text", { x: 34, y: height + 22 * index + 12 }, name)));
+  const style = getComputedStyle(document.documentElement);
+  return copy.outerHTML.replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+}
+
+/** Rows of cells as CSV. */
+export function table(rows) {
+  return rows.map((row) => row.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n") + "\r\n";
 }

@@ -8,6 +8,7 @@ export function figure({ title, caption, picture, python, name, extra }) {
   const buttons = h("div", { class: "figure-buttons", role: "toolbar", "aria-label": t("figure.save") });
   const save = (label, run) => buttons.append(h("button", { type: "button", class: "small", onclick: run }, label));
   if (picture.canvas) save("PNG", () => picture.canvas.toBlob((blob) => download(blob, `${name}.png`)));
+  else if (picture.svg) save("PNG", async () => download(await drawn(picture.svg()), `${name}.png`));
   if (picture.svg) save("SVG", () => download(new Blob([picture.svg()], { type: "image/svg+xml" }), `${name}.svg`));
   if (picture.csv) save("CSV", () => download(new Blob(["\ufeff", picture.csv()], { type: "text/csv" }), `${name}.csv`));
   if (python) {
@@ -24,6 +25,16 @@ export function figure({ title, caption, picture, python, name, extra }) {
     extra,
     picture.element,
   );
+}
+
+/** SVG text as a PNG of twice its size. */
+async function drawn(svg) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+  await image.decode();
+  const canvas = h("canvas", { width: 2 * image.width, height: 2 * image.height });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
 function download(blob, name) {

@@ -19,6 +19,7 @@ export async function show(root, app) {
       h("button", { type: "button", onclick: () => app.go({ view: "atlas" }) }, t("home.atlas")),
     ),
     samples(app),
+    leftOut(app),
     h("h2", {}, t("home.card")),
     h(
       "dl",
@@ -41,6 +42,14 @@ function samples(app) {
   if (!sentences.length) return null;
   const list = sentences.map((text) => h("li", {}, h("button", { type: "button", class: "sample", onclick: () => app.choose(text) }, text)));
   return [h("h2", {}, t("home.samples")), h("ul", { class: "samples" }, list)];
+}
+
+/** A saved page of a large model does not hold everything: it says what is missing. */
+function leftOut(app) {
+  const names = app.trace?.left_out ?? [];
+  if (!names.length) return null;
+  const list = h("details", {}, h("summary", {}, t("status.left_out.names", { count: names.length, names: names.slice(0, 3).join(", ") })), h("p", { class: "quiet" }, names.join(", ")));
+  return h("div", { "data-left-out": names.length }, list);
 }
 
 function fact(name, value) {

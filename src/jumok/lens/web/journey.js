@@ -4,7 +4,7 @@ import { diverging, sequential } from "jumok/colors.js";
 import { choice, fill, h, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
-import { python } from "jumok/atlas.js";
+import { python } from "jumok/python.js";
 import { shown, statistics } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -34,13 +34,16 @@ export async function show(root, app) {
       h("button", { type: "button", onclick: () => go(at - 1) }, `← ${t("journey.back")}`),
       h("button", { type: "button", class: "primary", onclick: () => go(at + 1) }, `${t("journey.on")} →`),
       h("button", { type: "button", onclick: () => sublayer(1) }, `${t("journey.sublayer")} »`),
-      steps > 0 &&
+      steps > 0 && [
+        h("button", { type: "button", disabled: step <= 0, "aria-label": t("journey.back.step"), onclick: () => app.go({ step: step - 1 }) }, "‹"),
         choice(
           t("journey.step"),
           app.trace.sides.chosen.map((token, index) => [String(index), `${index}: ${shown(token, index, app.trace.sides.chosen)}`]),
           String(step),
           (value) => app.go({ step: Number(value) }),
         ),
+        h("button", { type: "button", disabled: step >= steps - 1, "aria-label": t("journey.next.step"), onclick: () => app.go({ step: step + 1 }) }, "›"),
+      ],
     ),
     strip(app, stations, name),
     detail,
@@ -92,7 +95,7 @@ function strip(app, stations, current) {
                 { type: "button", class: "box", "aria-current": name === current ? "true" : null, onclick: () => app.go({ name }) },
                 h("strong", {}, kindOf(name)),
                 h("span", { class: "shape" }, shapeOf(app.trace, name)),
-                h("span", { class: "formula" }, app.trace.glossary[kindOf(name)]?.formula ?? ""),
+                h("span", { class: "formula" }, meaningOf(app.trace, name).formula),
               ),
             ),
           ),
@@ -106,6 +109,13 @@ function kindOf(name) {
   return name.split(".").pop();
 }
 
+/** Formula and source line of a value. The `output` of attention, feed-forward and a whole stack are three things. */
+function meaningOf(trace, name) {
+  const parts = name.split(".");
+  const owner = parts.length === 2 ? "stack" : parts[2];
+  return trace.glossary[`${owner}.${kindOf(name)}`] ?? trace.glossary[kindOf(name)] ?? { formula: "", source: "" };
+}
+
 function shapeOf(trace, name) {
   const described = trace.arrays[name];
   return described ? described.axes.map((axis, index) => `${axis} ${described.shape[index]}`).join(" × ") : "";
@@ -114,7 +124,7 @@ function shapeOf(trace, name) {
 async function showDetail(root, app, name, step) {
   const { trace } = app;
   const kind = kindOf(name);
-  const meaning = trace.glossary[kind] ?? { formula: "", source: "" };
+  const meaning = meaningOf(trace, name);
   const head = h(
     "div",
     { class: "journey-head" },
@@ -243,7 +253,7 @@ async function withNumbers(app, array, indices, row, column) {
       return `${parts.map((key) => `${number(weights[key], 2)}·${number(v.at(key, column), 2)}`).join(" + ")} + … = ${result}`;
     }
     default:
-      return `${app.trace.glossary[kindOf(array.name)]?.formula ?? ""} = ${result}`;
+      return `${meaningOf(app.trace, array.name).formula} = ${result}`;
   }
 }
 

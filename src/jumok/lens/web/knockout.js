@@ -135,7 +135,8 @@ function changes(before, forced) {
   );
 }
 
-function showRanking(root, app, way, toggle) {
+/** Rank all heads, with progress and a way to cancel. */
+export function showRanking(root, app, way, toggle) {
   const list = h("ol", { class: "ranking" });
   const progress = h("progress", { max: attentionsOf(app.trace).reduce((sum, one) => sum + one.heads, 0), value: 0, "aria-label": t("knockout.rank") });
   const found = [];

@@ -4,16 +4,18 @@ import { NeedsServer, Source } from "jumok/api.js";
 import * as atlas from "jumok/atlas.js";
 import * as beams from "jumok/beams.js";
 import * as compare from "jumok/compare.js";
+import * as decision from "jumok/decision.js";
 import { choice, debounce, fill, h, segments } from "jumok/dom.js";
 import * as home from "jumok/home.js";
 import * as journey from "jumok/journey.js";
 import * as knockout from "jumok/knockout.js";
 import * as positions from "jumok/positions.js";
 import * as softhard from "jumok/softhard.js";
+import * as surprise from "jumok/surprise.js";
 import { speak, t } from "jumok/texts.js";
 import * as training from "jumok/training.js";
 
-const VIEWS = [home, journey, atlas, knockout, beams, positions, softhard, training, compare];
+const VIEWS = [home, decision, surprise, journey, atlas, knockout, beams, positions, softhard, training, compare];
 const NUMBERS = new Set(["layer", "head", "query", "model", "step", "node", "beam", "window", "sentence"]);
 
 const FORGOTTEN = { sentence: null, target: null, force: null, node: null, off: null }; // with another sentence
@@ -33,7 +35,7 @@ class App {
     this.setTheme(this.place.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
     await speak(this.language, (name) => this.source.texts(name));
     this.models = await this.source.models();
-    window.addEventListener("hashchange", () => this.arrive());
+    window.addEventListener("popstate", () => this.arrive());
     this.frame();
     await this.ask(this.place.text ?? this.start.text ?? "");
   }
@@ -41,7 +43,7 @@ class App {
   /** The place in the page: view, text, and what is selected. */
   readPlace() {
     const place = {};
-    for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
+    for (const [key, value] of new URLSearchParams(this.hash ?? location.hash.slice(1))) {
       place[key] = NUMBERS.has(key) ? Number(value) : value;
     }
     return place;
@@ -51,7 +53,9 @@ class App {
   go(changes) {
     const place = { ...this.place, ...changes };
     for (const key of Object.keys(place)) if (place[key] === undefined || place[key] === null) delete place[key];
-    history.pushState(null, "", `#${new URLSearchParams(place)}`);
+    const hash = String(new URLSearchParams(place));
+    if (location.href === "about:srcdoc") this.hash = hash; // in a notebook's frame, which has no address of its own
+    else history.pushState(null, "", `#${hash}`);
     this.arrive();
   }
 
@@ -83,8 +87,10 @@ class App {
     return this.models[this.place.model ?? 0] ?? this.models[0];
   }
 
-  get modelPath() {
-    return this.start.path;
+  /** The views that apply to this model: some are for one task only, and not every model has its training run. */
+  get views() {
+    const { task } = this.models[0];
+    return VIEWS.filter((view) => (!view.tasks || view.tasks.includes(task)) && (view !== training || this.start.training !== false));
   }
 
   /** The request for the sentence of now. */
@@ -122,7 +128,7 @@ class App {
   }
 
   async render() {
-    const view = VIEWS.find((one) => one.id === this.place.view) ?? VIEWS[0];
+    const view = this.views.find((one) => one.id === this.place.view) ?? home;
     document.title = `${t(`view.${view.id}`)} · Jumok`;
     for (const link of this.navigation.querySelectorAll("a")) {
       if (link.dataset.view === view.id) link.setAttribute("aria-current", "page");
@@ -163,7 +169,7 @@ class App {
     this.navigation = h(
       "nav",
       { "aria-label": t("navigation") },
-      VIEWS.map((view) => h("a", { href: "#", "data-view": view.id, onclick: (event) => (event.preventDefault(), this.go({ view: view.id })) }, t(`view.${view.id}`))),
+      this.views.map((view) => h("a", { href: "#", "data-view": view.id, onclick: (event) => (event.preventDefault(), this.go({ view: view.id })) }, t(`view.${view.id}`))),
     );
     fill(
       document.getElementById("app"),
