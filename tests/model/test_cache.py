@@ -226,3 +226,13 @@ def test_target_rows_that_cannot_be_shared_among_the_sentences(
 ) -> None:
     with pytest.raises(ShapeError, match=r"3 rows.*2 sentences.*multiple of 2"):
         build("translator")(some_ids(2, 4), some_ids(3, 4))
+
+
+def test_a_decoder_without_an_encoder_goes_on_with_some_of_its_sentences(build: Callable[..., Any]) -> None:
+    model = build("language_model")
+    ids = torch.tensor([[5, 6], [7, 8], [9, 10]])
+    _, cache = model.decode(ids)
+    rows = torch.tensor([2, 0])
+    states, _ = model.decode(torch.tensor([[4], [11]]), cache.reorder(rows, rows))
+    expected, _ = model.decode(torch.tensor([[9, 10, 4], [5, 6, 11]]))
+    torch.testing.assert_close(states[:, 0], expected[:, 2])

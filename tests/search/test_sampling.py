@@ -13,7 +13,7 @@ from toy_model import WORD, ToyModel, consistent
 from jumok.errors import JumokError
 from jumok.search.beam import beam_search
 from jumok.search.constraints import Rules
-from jumok.search.sampling import _probable, sample
+from jumok.search.sampling import _draw, _probable, sample
 from jumok.tokenizer import BOS, EOS
 
 SEEDS = st.integers(0, 2**31)
@@ -157,3 +157,14 @@ def test_a_broken_model_is_an_error(value):
     model = ToyModel([torch.full((1, 6, 6), value)])
     with pytest.raises(JumokError, match="NaN probabilities"):
         sample(model.step, model.cache(), Rules([3]), seeds=[1])
+
+
+def test_a_number_chooses_the_token_in_whose_share_it_falls() -> None:
+    """Also where the shares of the tokens that are left do not sum to 1, and at their borders."""
+    probabilities = torch.tensor([[0.5, 0.2, 0.2, 0.1]], dtype=torch.float64).expand(6, -1)
+    numbers = torch.tensor([0.0, 0.49, 0.5, 0.71, 0.72, 0.999], dtype=torch.float64)
+    drawn = _draw(probabilities.log(), numbers, 4, 1.0).tolist()
+    assert [{0: 0, 1: 1, 2: 1, 3: 3}[token] for token in drawn] == [0, 0, 1, 1, 1, 3]
+    halves = _draw(probabilities[:3].log(), torch.tensor([0.0, 0.7, 0.72], dtype=torch.float64), 2, 1.0).tolist()
+    assert halves[0] == halves[1] == 0  # of 0.5 and 0.2 that are left, the first has five sevenths
+    assert halves[2] in (1, 2)
