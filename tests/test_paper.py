@@ -1,5 +1,6 @@
 """docs/attention.md, the paper beside the code: links, Python and pictures are right, and both languages agree."""
 
+import json
 import re
 
 import pytest
@@ -107,3 +108,13 @@ def test_outputs_that_depend_on_no_training_are_those_of_the_code(capsys: pytest
     [code], [output] = ([block for kind, block in blocks if kind == wanted] for wanted in ("python", "text"))
     exec(code, {})
     assert capsys.readouterr().out == output
+
+
+@pytest.mark.parametrize(("document", "language"), [(ENGLISH, "en"), (KOREAN, "ko")])
+def test_the_views_that_are_named_are_views_of_the_explorer(document: str, language: str) -> None:
+    texts = json.loads(read(f"src/jumok/lens/web/{language}.json"))
+    views = {name for key, name in texts.items() if key.startswith("view.")}
+    named = re.findall(r'`jumok look(?: -m demo/run)?`(?:,| of|의)\s+"([^"]+)"', read(document))
+    named += re.findall(r'"([^"]+)"(?= of `jumok look`|에서도 할 수)', read(document))
+    assert len(named) >= 8
+    assert set(named) <= views
