@@ -3,7 +3,8 @@
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 
 from matplotlib import font_manager
 from matplotlib.figure import Figure
@@ -56,6 +57,13 @@ class Lettering:
 def fonts_for(text: str) -> tuple[list[str], set[str]]:
     """Names of installed fonts that together have the letters which the default one lacks, and the letters that none
     has. As few fonts as possible are taken, sans-serif ones first."""
+    chosen, missing = _choose_fonts(text)
+    if missing and _add_new_fonts():
+        chosen, missing = _choose_fonts(text)
+    return chosen, missing
+
+
+def _choose_fonts(text: str) -> tuple[list[str], set[str]]:
     files = _files()
     missing = {letter for letter in text if not letter.isspace()}
     missing -= {letter for letter in missing if ord(letter) in _letters(files[DEFAULT_FONT])}
@@ -76,6 +84,18 @@ def _files() -> dict[str, str]:
     """Names of installed fonts, and a file of each. The last resort has a box for every letter."""
     entries: Iterable[font_manager.FontEntry] = font_manager.fontManager.ttflist
     return {entry.name: entry.fname for entry in entries if "Last Resort" not in entry.name}
+
+
+@cache
+def _add_new_fonts() -> bool:
+    """Whether there are fonts that matplotlib does not know: it keeps a list of fonts between runs, and those installed
+    since then are not in it. They are added for this process."""
+    known = {entry.fname for entry in font_manager.fontManager.ttflist}
+    new = sorted(set(font_manager.findSystemFonts()) - known)
+    for file in new:
+        with suppress(OSError, RuntimeError):  # a broken font file, or one of bitmaps only
+            font_manager.fontManager.addfont(file)
+    return bool(new)
 
 
 @lru_cache(maxsize=1_000)
