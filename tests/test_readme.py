@@ -1,5 +1,7 @@
-"""Documented commands run: every console and Python block of README.md, and every option that a guide names."""
+"""Documented commands run: every console and Python block of README.md and of the pages for one purpose, and every
+option that a guide names."""
 
+import json
 import os
 import re
 import shlex
@@ -82,8 +84,94 @@ def test_what_is_not_run_here_exists() -> None:
     assert "train = [" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
+PAGES = ["docs/spreadsheet.md", "docs/production.md"]  # in this order: the second uses what the first has trained
+SMALLEST = f"{SMALL} --set model.encoder_layers=1 --set model.decoder_layers=1"  # of a translator
+NOT_RUN_OF_PAGES = ("pip ", "gunicorn ", "curl ")
 GUIDES = ["docs/guide.md", "docs/ko/guide.md"]
 PAPERS = ["docs/attention.md", "docs/ko/attention.md"]
+# As gunicorn does with --preload: the module is loaded first, and requests are answered in a forked process.
+REQUESTS = """
+import io, sys
+
+def request(body):
+    environ = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
+    status = []
+    answer = b"".join(application(environ, lambda line, headers: status.append(line)))
+    return status[0], json.loads(answer)
+
+child = os.fork()
+if child == 0:
+    bodies = [b'["I have 7 apples.", ""]', b'"text"', b"{", b" " * 100_001]
+    print(json.dumps([request(body) for body in bodies]))
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def page_workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the files that the pages speak of."""
+    from openpyxl import Workbook
+
+    directory = tmp_path_factory.mktemp("pages")
+    rows = [["ID", "English", "German", "Comment"]]
+    rows += [
+        [f"P-{number}", f"I have {number} apples.", f"Für später möchte ich {number} Äpfel.", "ok"]
+        for number in range(60)
+    ]
+    table = "".join(";".join(row) + "\r\n" for row in rows)
+    (directory / "catalogue.csv").write_bytes(table.encode("cp1252"))
+    book = Workbook()
+    book.active.title = "Texts"
+    book.create_sheet("Contacts").append(["Ms Kim", "02-123"])
+    for row in rows:
+        book["Texts"].append(row)
+    book.save(directory / "catalogue.xlsx")
+    unit = '<tu><tuv xml:lang="{}"><seg>{}</seg></tuv><tuv xml:lang="{}"><seg>{}</seg></tuv></tu>'
+    units = "".join(unit.format("en", f"You have {n} pears.", "de", f"Du hast {n} Birnen.") for n in range(40))
+    memory = f'<tmx version="1.4"><header srclang="en"/><body>{units}</body></tmx>'
+    (directory / "memory.tmx").write_text(memory, encoding="utf-8")
+    for name in ("letter.txt", "requests.txt"):
+        (directory / name).write_text("I have 3 apples. You have\n4 pears.\n", encoding="utf-8")
+    return directory
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_the_pages_work_as_they_stand(
+    page_workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jumok.cli.app import run as run_here
+
+    monkeypatch.chdir(page_workplace)
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for language, block in re.findall(r"^```(console|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            if language == "python" and page == "docs/production.md":
+                (page_workplace / "service.py").write_text(block + REQUESTS, encoding="utf-8")
+            elif language == "python":
+                exec(compile(block, page, "exec"), {})
+            for line in block.splitlines() if language == "console" else ():
+                command = re.sub(r" --minutes \d+", f" {SMALLEST}", line.removeprefix("$ "))
+                if not command.startswith(NOT_RUN_OF_PAGES):
+                    assert run_here(shlex.split(command)[1:]) == 0, command + capsys.readouterr().err
+    assert len((page_workplace / "all.tsv").read_text(encoding="utf-8").splitlines()) == 100
+    assert 'target = column 3 "German"; not used: column 1 "ID"' in capsys.readouterr().out
+    answers = json.loads(run(page_workplace, sys.executable, "service.py"))
+    assert [status[:3] for status, _ in answers] == ["200", "400", "400", "413"]
+    assert [type(found["text"]) for found in answers[0][1]] == [str, str]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_have_the_same_commands_and_code_in_both_languages(page: str) -> None:
+    korean = page.replace("docs/", "docs/ko/")
+    assert commands(page) == commands(korean)
+    codes = ([re.sub(r'""".*?"""', "", block) for block in blocks(each, "python")] for each in (page, korean))
+    assert next(codes) == next(codes)
+    for each in (page, korean):
+        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / each).read_text(encoding="utf-8")):
+            assert (ROOT / each).parent.joinpath(link).exists(), f"{each}: {link}"
 
 
 @pytest.mark.parametrize("guide", [*GUIDES, *PAPERS])
