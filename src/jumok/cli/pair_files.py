@@ -50,6 +50,6 @@ def _number_of_files(option: str, words: Sequence[str]) -> int:
     if len(words) == 3 and not holds_both_sides(words[2]):
         raise click.UsageError(
             f"{option} {' '.join(words)}: it is not clear which of these files belong to {option}. Put {option} after "
-            f"all other files, or name a file that holds both sides .tsv, .csv, .jsonl or .tmx."
+            f"all other files, or name a file that holds both sides .tsv, .csv, .xlsx, .jsonl or .tmx."
         )
     return 2
