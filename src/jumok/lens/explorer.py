@@ -103,6 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(lambda: self.server.session.models())
         elif address.path == "/api/log":
             self._json(lambda: self.server.session.log())
+        elif address.path == "/api/replay":
+            step = parse_qs(address.query).get("step", [""])[0]
+            self._json(lambda: self.server.session.replay(int(step) if step.isdecimal() and len(step) < 12 else None))
         elif address.path == "/api/array":
             query = {key: values[0] for key, values in parse_qs(address.query).items()}
             self._try(lambda: self._array(query.get("trace", ""), query.get("name", "")))

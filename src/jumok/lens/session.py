@@ -17,6 +17,7 @@ from jumok.lens.decisions import attribution
 from jumok.lens.importance import measure_for, rank_heads
 from jumok.lens.interventions import changed
 from jumok.lens.page import document, encoded
+from jumok.lens.replay import recorded_attention, recorded_steps
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import torch_engine, trace
 
@@ -156,6 +157,14 @@ class Session:
         with self._running:
             model = self.model(request.model)
             return attribution(model, request.text, label=request.label, other=request.other).to_dict()
+
+    def replay(self, step: int | None) -> Any:
+        """The steps whose attention the training recorded; with a step, the attention of that validation."""
+        if step is None:
+            return recorded_steps(self.run, self.log()) if self.run else []
+        if self.run is None:
+            raise InputError("This model has no run directory.")
+        return recorded_attention(self.run, step, self.model(0).tokenizer)
 
     def log(self) -> list[dict[str, Any]]:
         """The log of the training whose run directory this is, and how it was configured; empty without one."""

@@ -20,6 +20,7 @@ from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import ConfigError
+from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
 from jumok.recipes.recipe import PathLike, Recipe
@@ -156,7 +157,8 @@ class TranslatorRecipe(Recipe):
             "samples": [dict(zip(("source", "reference", "output"), sample, strict=True)) for sample in shown],
         }
         effort = max(1.0, written / sum(map(len, targets)))
-        return Validation(scores.bleu, metrics, card=confidence.to_card(), effort=effort)
+        attention = record_attention(engine, list(zip(encoded, targets, strict=True))[:SAMPLES])
+        return Validation(scores.bleu, metrics, card=confidence.to_card(), attention=attention, effort=effort)
 
 
 def _languages_of(names: Sequence[str]) -> tuple[str, str] | None:

@@ -43,6 +43,7 @@ class Validation:
     metrics: Mapping[str, Any]  # for the log, as they are
     weights: Mapping[str, Any] = field(default_factory=dict)  # tensors by name that the published model gets
     card: Mapping[str, Any] = field(default_factory=dict)  # what the card of the published model says of it
+    attention: bytes = b""  # of a few sentences, as a safetensors file, to be watched over the course of the training
     effort: float = 1.0  # times the work with a trained model: outputs of an untrained one may not end
 
 

@@ -1,6 +1,6 @@
 """Reading run.json and log.jsonl of a run directory, without PyTorch and also while it is being trained.
 
-run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/
+run/  .lock  run.json  log.jsonl  store/  checkpoints/  model/  attention/
 """
 
 import json
@@ -16,6 +16,7 @@ from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_obje
 from jumok.training.settings import Settings
 
 RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
+ATTENTION = "attention"  # of a few sentences at each validation; see lens/replay.py
 
 
 class _SourceRecord(BaseModel):

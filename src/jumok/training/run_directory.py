@@ -18,6 +18,7 @@ from jumok.errors import CheckpointError
 from jumok.files import FORMAT, REAL_FILES, FileSystem, WriteError
 from jumok.training.checkpoint import newest_step, save_checkpoint
 from jumok.training.records import (
+    ATTENTION,
     CHECKPOINTS,
     LOCK,
     LOG,
@@ -30,7 +31,8 @@ from jumok.training.records import (
     scan_log,
 )
 
-_OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, f".next-{MODEL}"}
+_OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, ATTENTION, f".next-{MODEL}"}
+_KEPT_ATTENTION = 64  # files; beyond that, every second of the older ones is removed
 _LOCK_BYTES = 512
 _ELSEWHERE = "Choose another directory with `out=`."
 
@@ -157,15 +159,25 @@ class RunDirectory:
                 self._fs.sync_directory(self.path)
         return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, protect=protect, fs=self._fs)
 
+    def save_attention(self, step: int, data: bytes) -> None:
+        """Keep what a validation recorded to be looked at. A training does not fail because this cannot be written."""
+        directory = self.path / ATTENTION
+        with suppress(OSError, WriteError):
+            files.make_directory_durably(self._fs, directory)
+            files.replace_file_durably(self._fs, directory / f"step-{step:08d}.safetensors", data)
+            kept = sorted(directory.glob("step-*.safetensors"))
+            for path in kept[1:-1:2] if len(kept) > _KEPT_ATTENTION else ():
+                self._fs.remove(path)
+
     def clear(self) -> None:
         """Remove everything but the store, which depends on the data alone, to start the training again."""
         # run.json last: until then the directory is recognised as a run of this task.
-        for name in (CHECKPOINTS, MODEL, LOG, RUN):
+        for name in (ATTENTION, CHECKPOINTS, MODEL, LOG, RUN):
             if os.path.lexists(self.path / name):
                 files.remove(self._fs, files.set_aside(self._fs, self.path / name))
 
     def _repair(self) -> None:
-        for directory in (self.path, self.checkpoints):
+        for directory in (self.path, self.checkpoints, self.path / ATTENTION):
             if directory.is_dir():
                 files.clean_leftovers(self._fs, directory)
         finish_replacement(self.model, fs=self._fs)

@@ -313,6 +313,8 @@ class Trainer:
         validation = self._measure()
         progress.scores[str(progress.step)] = validation.score
         self._log_validation(validation)
+        if validation.attention:
+            self.run.save_attention(progress.step, validation.attention)
         if self._publish_if_best(validation):
             progress.best_step, progress.stale = progress.step, 0
         else:

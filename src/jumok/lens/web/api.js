@@ -86,6 +86,12 @@ export class Source {
     return found.attribution;
   }
 
+  /** The validations whose attention was recorded, or, with a step, what was recorded then. */
+  async replay(step) {
+    if (!this.live) return step === undefined ? [] : Promise.reject(new NeedsServer());
+    return this.get(step === undefined ? "/api/replay" : `/api/replay?step=${step}`);
+  }
+
   async log() {
     return this.live ? this.get("/api/log") : (this.start.log ?? []);
   }

@@ -3,6 +3,7 @@
 import { fill, h, number } from "jumok/dom.js";
 import { chart } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
+import { showReplay } from "jumok/replay.js";
 import { t } from "jumok/texts.js";
 
 const EVERY = 5000; // milliseconds between two looks at the log
@@ -19,12 +20,15 @@ export async function show(root, app) {
   const valid = log.filter((entry) => entry.event === "valid");
   const done = log.some((entry) => entry.event === "done");
   const last = trained[trained.length - 1];
+  const replay = h("section", {});
   fill(
     root,
     h("p", { class: "lead" }, t("training.lead", { step: last.step.toLocaleString(), epoch: number(last.epoch, 1) })),
     h("div", { class: "two" }, figures(trained, valid)),
     samples(valid),
+    replay,
   );
+  showReplay(replay, app);
   if (app.source.live && !done) setTimeout(() => app.place.view === id && app.render(), EVERY);
 }
 
