@@ -47,7 +47,8 @@ KINDS = {
     "too-long": ("pairs with a line too long to be a sentence: {n}", "Split or remove them; training leaves them out."),
     "encoding-damage": (
         "pairs with damaged characters: {n}",
-        "Convert the original to UTF-8 again; training leaves out what cannot be decoded and learns the rest as it is.",
+        'Convert the original to UTF-8 again, or say which encoding it has, for example: `encoding="cp1252"`. '
+        "Training leaves out what cannot be decoded and learns the rest as it is.",
     ),
     "wrong-script": (
         "pairs with a side that has no letter of its usual script: {n}",
