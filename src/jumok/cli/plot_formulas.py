@@ -20,8 +20,8 @@ LENGTH, D_MODEL = 50, 128
     default="map",
     help="A heat map; single dimensions as waves; or the dot product of every two positions.",
 )
-@click.option("--length", type=int, metavar="N", help=f"Number of positions.  [default: {LENGTH}]")
-@click.option("--d-model", type=int, metavar="N", help=f"Number of dimensions.  [default: {D_MODEL}]")
+@click.option("--length", type=click.IntRange(min=1), metavar="N", help=f"Number of positions.  [default: {LENGTH}]")
+@click.option("--d-model", type=click.IntRange(min=1), metavar="N", help=f"Number of dimensions.  [default: {D_MODEL}]")
 @click.option(
     "--dimension", "dimensions", type=int, multiple=True, metavar="N", help="Of the waves; repeatable.  [default: 4]"
 )
@@ -42,7 +42,7 @@ def positions(
     if model is not None:
         if d_model is not None:
             raise ConfigError("--d-model has no effect on a model, which has its own. Leave it out.")
-        table = _positions_of(model, length or LENGTH)
+        table = _positions_of(model, length)
     if show == "waves":
         write_picture(plots.draw_waves(table, dimensions or (4,), **sizes), out)
     else:
@@ -50,8 +50,8 @@ def positions(
         write_picture(draw(table, **sizes), out)
 
 
-def _positions_of(path: Path, length: int) -> Any:
-    """The positions [T, D] that a model adds to its tokens."""
+def _positions_of(path: Path, length: int | None) -> Any:
+    """The positions [T, D] that a model adds to its tokens; learned ones may be fewer than the usual number."""
     import torch
 
     from jumok.engines.loading import load
@@ -59,7 +59,8 @@ def _positions_of(path: Path, length: int) -> Any:
 
     network = torch_engine(load(path, "torch")).model
     with torch.inference_mode():
-        nothing = torch.zeros(1, length, network.config.d_model)
+        learned = network.config.max_length if network.config.positions == "learned" else LENGTH
+        nothing = torch.zeros(1, length or min(LENGTH, learned), network.config.d_model)
         return network.embed.positions(nothing)[0].float().cpu().numpy()
 
 

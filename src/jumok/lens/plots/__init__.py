@@ -32,9 +32,10 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "jaxtyping", "matplotlib"):
+        package = (error.name or "").split(".")[0]
+        if package not in ("torch", "jaxtyping", "matplotlib"):
             raise
-        raise MissingExtraError(error.name, "train", "Drawing") from error
+        raise MissingExtraError(package, "train", "Drawing") from error
 
 
 def __dir__() -> list[str]:

@@ -71,9 +71,11 @@ def draw_attention(
             axes.set_title(f"layer {depth}, head {which}", fontsize=10 if single else 8)
             bottom, left = number == len(layers) - 1, index == 0
             name_cells(axes, rows if left else None, columns if bottom else None, 10 if single else 6)
-    figure.supxlabel("keys" + (": source tokens" if ".cross" in name else ""), fontsize=10)
-    figure.supylabel("queries" + (": output tokens" if ".cross" in name else ""), fontsize=10)
-    figure.colorbar(panels[0, 0].images[0], ax=panels, label=_SHARE_OF_ROW, shrink=1 if single else 0.6)
+    masked = " (hatched: masked)" if any(axes.patches for axes in panels.flat) else ""
+    figure.supxlabel(("keys: source tokens" if name == ATTENTIONS["cross"] else "keys") + masked, fontsize=10)
+    figure.supylabel("queries: output tokens" if name == ATTENTIONS["cross"] else "queries", fontsize=10)
+    label = _SHARE_OF_ROW if single else "attention weight"
+    figure.colorbar(panels[0, 0].images[0], ax=panels, label=label, shrink=1 if len(layers) == 1 else 0.6)
     return lettering.apply(figure)
 
 

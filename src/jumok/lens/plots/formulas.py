@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from jumok.errors import ConfigError, require_at_least
 from jumok.lens.plots.fonts import Lettering, OnMessage
@@ -16,6 +18,7 @@ from jumok.training.schedule import make_schedule
 
 EXAMPLE = ("<s>", "I", "am", "a", "student")
 PAPER_WARMUP = 4_000
+_SEEN = "#6baed6"  # colour of a cell that may be attended to
 
 
 def draw_positions(table: Matrix | None = None, *, length: int = 50, d_model: int = 128) -> Figure:
@@ -78,7 +81,7 @@ def draw_masks(tokens: Sequence[str] = EXAMPLE, *, padding: int = 2, on_message:
     lettering = Lettering(on_message)
     names = lettering.labels([*tokens, *["<pad>"] * padding], "tokens")
     side = 1.2 + 0.3 * size
-    figure = new_figure(3 * side + 1, side + 1.2)
+    figure = new_figure(3 * side + 1, side + 1.7)
     panels = {
         "padding\n(encoder self-attention, cross-attention)": {PADDING: pads},
         "look-ahead\n(decoder, one sentence)": {LOOK_AHEAD: later},
@@ -86,10 +89,16 @@ def draw_masks(tokens: Sequence[str] = EXAMPLE, *, padding: int = 2, on_message:
     }
     all_axes = figure.subplots(1, 3, sharey=True)
     for axes, (title, hatched) in zip(all_axes, panels.items(), strict=True):
-        show_matrix(axes, np.ones((size, size)), hatched, cmap="Blues", vmin=0, vmax=2)
+        show_matrix(axes, np.ones((size, size)), hatched, cmap=ListedColormap([_SEEN]))
         axes.set_title(title, fontsize=9)
         axes.set(xlabel="keys", ylabel="queries" if axes is all_axes[0] else "")
         name_cells(axes, names if axes is all_axes[0] else None, names)
+    meanings = {"may be attended to": {"facecolor": _SEEN}} | {
+        meaning: {"facecolor": "none", "edgecolor": "0.55", "linewidth": 0, "hatch": hatch}
+        for meaning, hatch in (("padding: masked", PADDING), ("later token: masked", LOOK_AHEAD))
+    }
+    shown = [Patch(label=meaning, **style) for meaning, style in meanings.items()]
+    figure.legend(handles=shown, loc="outside lower center", ncols=3, fontsize=9, handlelength=3, handleheight=1.5)
     return lettering.apply(figure)
 
 

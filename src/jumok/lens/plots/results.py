@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from jumok.errors import InputError, require_choice
 from jumok.lens.plots.fonts import Lettering, OnMessage
@@ -15,15 +16,17 @@ from jumok.training.records import read_log
 
 MOST_CELLS = 40  # in a row of a confusion matrix; larger ones have no numbers, and not all classes are named
 ALONG = {"steps": ("step", 1.0), "tokens": ("tokens", 1.0), "minutes": ("seconds", 1 / 60)}  # log field and unit
-# Panels of a training: title, and (field, event, line style) of its curves. Those that no run has are left out.
-PANELS: dict[str, list[tuple[str, str, str]]] = {
-    "loss (dashed: validation)": [("loss", "train", "-"), ("loss", "valid", "--")],
-    "learning rate": [("lr", "train", "-")],
-    "BLEU": [("bleu", "valid", "-")],
-    "chrF": [("chrf", "valid", "-")],
-    "accuracy": [("accuracy", "valid", "-")],
-    "perplexity (validation)": [("perplexity", "valid", "-")],
+# Of a training: the label of each panel and the field of the log it shows. Those that no run has are left out.
+PANELS = {
+    "loss": "loss",
+    "learning rate": "lr",
+    "BLEU": "bleu",
+    "chrF": "chrf",
+    "accuracy": "accuracy",
+    "perplexity": "perplexity",
 }
+_LINES = {"train": ("-", ""), "valid": ("--", "."), "averaged": ("", "x")}  # line style and marker
+_MEANINGS = {"train": "line: training", "valid": "dashed: validation", "averaged": "×: averaged checkpoints"}
 
 
 def draw_training(runs: Sequence[str | Path], *, along: str = "steps", on_message: OnMessage | None = None) -> Figure:
@@ -35,21 +38,20 @@ def draw_training(runs: Sequence[str | Path], *, along: str = "steps", on_messag
         raise InputError("Give at least one run directory.")
     lettering = Lettering(on_message)
     names = lettering.labels(_names(runs), "runs")
-    panels = [
-        title for title in PANELS if any(_curve(log, *part[:2], along)[0] for log in logs for part in PANELS[title])
-    ]
-    figure = new_figure(8, 1 + 2.4 * len(panels))
-    for axes, title in zip(figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0], panels, strict=True):
-        for number, (log, name) in enumerate(zip(logs, names, strict=True)):
-            for field, event, style in PANELS[title]:
-                marker = "." if event == "valid" else ""
-                curve = _curve(log, field, event, along)
-                label = name if style == "-" else None
-                axes.plot(*curve, linestyle=style, marker=marker, color=f"C{number}", label=label)
-        axes.set_ylabel(title)
+    shown = {label: field for label, field in PANELS.items() if any(_curve(log, field, None, along)[0] for log in logs)}
+    figure = new_figure(8, 1 + 2.4 * len(shown))
+    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (label, field) in zip(panels, shown.items(), strict=True):
+        for number, log in enumerate(logs):
+            for kind, (style, marker) in _LINES.items():
+                where, values = _curve(log, field, kind, along)
+                axes.plot(where, values, linestyle=style, marker=marker, color=f"C{number}")
+        axes.set_ylabel(label)
         axes.grid(color="0.9")
-    figure.axes[-1].set_xlabel(along)
-    for text in figure.axes[0].legend().get_texts():
+    there = [meaning for kind, meaning in _MEANINGS.items() if any(_curve(log, "loss", kind, along)[0] for log in logs)]
+    panels[-1].set_xlabel(f"{along} ({', '.join(there)})")
+    colours = [Line2D([], [], color=f"C{number}", label=name) for number, name in enumerate(names)]
+    for text in panels[0].legend(handles=colours).get_texts():
         text.set_parse_math(False)
     return lettering.apply(figure)
 
@@ -88,8 +90,15 @@ def _names(runs: Sequence[str | Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
 
 
-def _curve(log: list[dict[str, Any]], field: str, event: str, along: str) -> tuple[list[float], list[float]]:
-    """Where the values of a field were logged, and the values."""
+def _curve(log: list[dict[str, Any]], field: str, kind: str | None, along: str) -> tuple[list[float], list[float]]:
+    """Where the values of a field were logged, and the values: of the training, of its validations, of the averages of
+    checkpoints at its end, or of all."""
     name, unit = ALONG[along]
-    found = [entry for entry in log if entry["event"] == event and isinstance(entry.get(field), int | float)]
+    found = [
+        entry
+        for entry in log
+        if kind in (None, "averaged" if "averaged" in entry else entry["event"])
+        and isinstance(entry.get(field), int | float)
+        and entry["event"] in _LINES
+    ]
     return [entry[name] * unit for entry in found], [float(entry[field]) for entry in found]
