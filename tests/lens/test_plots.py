@@ -169,7 +169,8 @@ def test_the_alignment_is_that_of_the_translator(translator: Any) -> None:
 
 def write_run(path: Path, entries: list[dict[str, Any]]) -> Path:
     path.mkdir(parents=True)
-    (path / "run.json").write_text("{}", encoding="utf-8")
+    record = {"format": 1, "asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": True}
+    (path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (path / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
     return path
 
