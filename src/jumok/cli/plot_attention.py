@@ -8,7 +8,7 @@ import click
 
 from jumok.cli.options import MODEL, say
 from jumok.cli.writing import PICTURE, write_picture
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, InputError
 
 _TEXT = click.argument("text", metavar="TEXT", help="The text that the model is given.")
 _LAYER = click.option("--layer", type=int, metavar="N", help="Layer, counted from 0.")
@@ -109,7 +109,8 @@ def alignment(text: str, model: Path, out: Path) -> None:
     with other_command_named(model):
         translator = load(model, task="translator")
     [result] = translator.translate_batch([text], DecodingOptions(alignment=True))
-    assert result.alignment is not None
+    if result.alignment is None:
+        raise InputError(f'"{text}" has no words: there is nothing to align. Give a text with at least one.')
     write_picture(plots.draw_alignment(result.alignment, text, result.text, on_message=say), out)
 
 
