@@ -90,7 +90,7 @@ def test_pain_6_long_text_is_not_cut_but_split_and_that_is_said(jumok: Jumok, tr
     assert ended.out == " ".join([once] * 200) + "\n"
     assert ended.err == ""  # sentence by sentence, as usual
     ended = jumok("translate", "-m", trained / "run", "--beam=1", stdin="the cat, " * 200 + "\n")
-    assert "1 of 1 lines: too long for the model, translated in parts (line 1)" in ended.err
+    assert "1 of 1 line: too long for the model, translated in parts (line 1)" in ended.err
 
 
 def test_pain_7_long_input_does_not_crash(jumok: Jumok, trained: Path) -> None:

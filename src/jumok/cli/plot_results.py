@@ -25,7 +25,7 @@ def training(runs: tuple[Path, ...], along: str, out: Path) -> None:
     write_picture(plots.draw_training(runs, along=along, on_message=say), out)
 
 
-@click.command(epilog="Example: jumok plot confusion -m sorter test.tsv -o confusion.png")
+@click.command(epilog="Example: jumok plot confusion -m run test.tsv -o confusion.png")
 @click.argument("data", type=PATH, metavar="DATA", help="Labelled texts, as for training.")
 @MODEL
 @reading_flags("TEXT LABEL")
