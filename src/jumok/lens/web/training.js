@@ -13,13 +13,13 @@ export const id = "training";
 export async function show(root, app) {
   const log = await app.source.log();
   const trained = log.filter((entry) => entry.event === "train");
-  if (!trained.length) {
+  const valid = log.filter((entry) => entry.event === "valid");
+  if (!trained.length && !valid.length) {
     fill(root, h("p", { class: "lead" }, t("training.none")));
     return;
   }
-  const valid = log.filter((entry) => entry.event === "valid");
   const done = log.some((entry) => entry.event === "done");
-  const last = trained[trained.length - 1];
+  const last = trained.at(-1) ?? valid.at(-1);
   const replay = h("section", {});
   fill(
     root,
