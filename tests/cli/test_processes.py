@@ -41,8 +41,6 @@ from jumok.training.settings import Settings
 TOLERANCE = 1e-5
 AVERAGED = Settings.from_dict({}).checkpoint.average  # checkpoints, where nothing else is asked for
 SECONDS = 30  # within which the others must have ended, or a training must go on
-# Its trainings take a while: all that look at them run in one worker.
-pytestmark = pytest.mark.xdist_group("processes")
 
 WAYS = ("two", "sharded")
 TASKS_AND_WAYS = list(product(TASKS, WAYS))

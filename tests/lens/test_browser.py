@@ -24,10 +24,7 @@ from jumok.model.positions import sinusoids
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="No Chromium is installed: the explorer's page is not tested."),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="No Chromium is installed: the explorer's page is not tested.")
 TEXT = "The red horse likes the horse."
 VIEWS = ("home", "journey", "atlas", "knockout", "beams", "positions", "softhard", "training", "compare")
 
