@@ -203,6 +203,9 @@ def test_the_log_of_a_run_is_served(tmp_path: Path, session: Session) -> None:
         '{"event": "train", "step": 1}\n{"event": "valid", "step": 1}\n', encoding="utf-8"
     )
     assert Session(session.entries, tmp_path).log() == [{"event": "train", "step": 1}, {"event": "valid", "step": 1}]
+    with open(tmp_path / "log.jsonl", "a", encoding="utf-8") as log:
+        log.write('{"event": "train", "st')  # the training is writing it
+    assert len(Session(session.entries, tmp_path).log()) == 2
     assert session.log() == []
 
 

@@ -20,6 +20,7 @@ from jumok.lens.page import document, encoded
 from jumok.lens.replay import recorded_attention, recorded_steps
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import torch_engine, trace
+from jumok.training.records import read_log
 
 LONGEST_TEXT = 4_000  # characters
 KEPT_TRACES = 16
@@ -167,14 +168,8 @@ class Session:
         return recorded_attention(self.run, step, self.model(0).tokenizer)
 
     def log(self) -> list[dict[str, Any]]:
-        """The log of the training whose run directory this is, and how it was configured; empty without one."""
-        from jumok.files import MAX_JSON_BYTES, parse_json_object, read_bounded
-
-        path = self.run / "log.jsonl" if self.run else None
-        if path is None or not path.exists():
-            return []
-        lines = read_bounded(path, 64 * MAX_JSON_BYTES).splitlines()
-        return [parse_json_object(line, path) for line in lines if line.strip()]
+        """The log of the training whose run directory this is, which may be writing it; empty without one."""
+        return read_log(self.run) if self.run else []
 
 
 def parse(kind: Any, contents: dict[str, Any]) -> Any:
