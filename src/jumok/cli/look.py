@@ -1,7 +1,7 @@
 """jumok look: the explorer, in which one sees a model think."""
 
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -158,10 +158,12 @@ def _load_checkpoint(run: Path, checkpoint: Path) -> Any:
 
 def _rank(model: Path, file: Path, as_json: bool) -> None:
     from jumok.engines.loading import load
-    from jumok.lens.importance import measure_for, rank_heads
+    from jumok.lens.importance import measure_for, rank_heads, read_examples
 
     loaded = load(model, "torch")
-    examples = _examples(loaded, file)
+    examples = list(islice(read_examples(loaded, file), EXAMPLES))
+    if not examples:
+        raise InputError(f"{file}: has no usable examples.")
     say(f"Ranking heads on {counted(len(examples), 'example')} of {file}.")
     found = []
     for head in rank_heads(loaded, measure_for(loaded, examples, score=True)):
@@ -174,22 +176,3 @@ def _rank(model: Path, file: Path, as_json: bool) -> None:
     for head in sorted(found, key=lambda head: head.log_prob):
         score = "" if head.score is None else f"{head.score:+8.2f}"
         print(f"{head.attention:16}  {head.head:4}  {head.log_prob:+17.4f} {score}")
-
-
-def _examples(loaded: Any, file: Path) -> Sequence[tuple[str, str]]:
-    """The first examples of a file: pairs, labelled texts or passages, as the task of the model has them."""
-    from jumok.data.examples import Rejections
-    from jumok.data.reading.labelled import read_labelled
-    from jumok.data.reading.pairs import aligned_texts
-    from jumok.data.reading.passages import read_passages
-
-    if loaded.task == "translator":
-        found = [(source, target) for source, target in islice(aligned_texts([file]), EXAMPLES)]
-    elif loaded.task == "classifier":
-        texts = islice(read_labelled([file], Rejections(), loaded.classes), EXAMPLES)
-        found = [(example.inputs[0], example.label) for example in texts]
-    else:
-        found = [(example.inputs[0], "") for example in islice(read_passages([file], Rejections()), EXAMPLES)]
-    if not found:
-        raise InputError(f"{file}: has no usable examples.")
-    return found

@@ -1,11 +1,14 @@
 """The trace of a classifier. A text longer than the model's window has one more axis in front, `window`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from jumok.data.examples import Rejections
+from jumok.data.reading.labelled import read_labelled
 from jumok.engines.torch_models import padded
 from jumok.lens.importance import Quality
 from jumok.lens.traces import Trace
@@ -45,3 +48,9 @@ def measure(classifier: Any, examples: Sequence[tuple[str, str]], score: bool) -
         return Quality(float(log_probs.mean()), 100 * float(right.mean()) if score else None, (float(log_probs[0]),))
 
     return run
+
+
+def read_examples(classifier: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """The texts of a file and their labels."""
+    found = read_labelled([path], Rejections(), classifier.classes)
+    return ((example.inputs[0], example.label) for example in found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jumok.lens.interventions import changed, mean_outputs
@@ -53,6 +54,17 @@ def rank_heads(model: Any, measure: Measure, way: str = "zero") -> Iterator[Head
 
 def measure_for(model: Any, examples: Sequence[tuple[str, str]], *, score: bool) -> Measure:
     """How to measure a model on examples (input, target): its own task knows. With `score`, BLEU or accuracy too."""
-    lens = resolve(task_named(model.task).lens or "")
-    found: Measure = resolve(f"{lens.__module__}:measure")(model, examples, score)
+    found: Measure = _of_task(model, "measure")(model, examples, score)
     return found
+
+
+def read_examples(model: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """The usable examples (input, target) of a file: pairs, labelled texts or passages. The model's own task knows."""
+    found: Iterator[tuple[str, str]] = _of_task(model, "read_examples")(model, path)
+    return found
+
+
+def _of_task(model: Any, name: str) -> Any:
+    """A function of the file of `lens/` that belongs to the task of a model."""
+    lens = resolve(task_named(model.task).lens or "")
+    return resolve(f"{lens.__module__}:{name}")

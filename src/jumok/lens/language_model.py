@@ -1,10 +1,13 @@
 """The trace of a language model: one forward pass over a text, and over what the model continues it with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jumok.data.examples import Rejections
+from jumok.data.reading.passages import read_passages
 from jumok.engines.options import GenerationOptions
 from jumok.engines.torch_models import padded
 from jumok.errors import ConfigError, did_you_mean
@@ -51,3 +54,8 @@ def measure(model: Any, examples: Sequence[tuple[str, str]], _score: bool) -> Ca
         return Quality(sum(map(sum, found)) / sum(map(len, found)), None, tuple(found[0]))
 
     return run
+
+
+def read_examples(_model: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """The passages of a file, which have no targets."""
+    return ((example.inputs[0], "") for example in read_passages([path], Rejections()))

@@ -1,9 +1,11 @@
 """The trace of a translator: a recorded search, then one forward pass over the output it found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace as with_changes
+from pathlib import Path
 from typing import Any
 
+from jumok.data.reading.pairs import aligned_texts
 from jumok.engines.options import DecodingOptions
 from jumok.engines.torch_models import padded
 from jumok.engines.translator.engine import longest_output
@@ -150,3 +152,8 @@ def measure(translator: Any, examples: Sequence[tuple[str, str]], score: bool) -
         return Quality(sum(map(sum, found)) / sum(map(len, found)), bleu, tuple(found[0]))
 
     return run
+
+
+def read_examples(_translator: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """The pairs of a file."""
+    return ((source, target) for source, target in aligned_texts([path]))
