@@ -110,3 +110,21 @@ def test_a_classifier_learns_from_a_sheet(jumok: Jumok, tmp_path: Path) -> None:
     assert set(facts["classes"]) == {"gut", "schlecht"}
     said = 'text = column 2 "Wortlaut", label = column 1 "Urteil"; not used: column 3 "Ort"; sheet "Meinungen"'
     assert facts["layouts"][0]["what"] == f"{path}: {said}"
+
+
+def test_every_command_refuses_an_option_that_has_no_effect_on_its_files(
+    jumok: Jumok, tmp_path: Path, trained: Path, trained_classifier: Path
+) -> None:
+    path, out = table(tmp_path), ["-o", tmp_path / "run"]
+    for command in (
+        ["check", path],
+        ["score", "-m", trained / "run", path],
+        ["evaluate", "-m", trained / "run", path],
+        ["evaluate", "-m", trained_classifier / "run", trained_classifier / "test.tsv"],
+        ["train", "translator", path, *out],
+        ["train", "classifier", path, *out],
+        ["train", "lm", path, *out],
+    ):
+        ended = jumok(*command, "--sheet", "Texts")
+        assert (ended.code, "--sheet has no effect: " in ended.err) == (2, True), command
+    assert not (tmp_path / "run").exists()

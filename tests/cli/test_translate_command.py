@@ -153,7 +153,9 @@ def test_another_encoding_is_read_if_it_is_named(jumok: Jumok, trained: Path) ->
     assert json.loads(jumok(*arguments, stdin="작은\n".encode("utf-16")).out)["source"] == "작은"
     for name in ("cp94x", "zlib"):
         ended = jumok(*arguments, "--encoding", name)
-        assert (ended.code, f"{name} is not a known encoding" in ended.err) == (2, True)
+        assert (ended.code, f"There is no encoding '{name}'" in ended.err) == (2, True)
+    wide = jumok(*arguments, "--encoding", "UTF-16LE", stdin="작은 상상\n".encode("utf-16-le"))
+    assert json.loads(wide.out)["source"] == "작은 상상"
 
 
 def test_a_skipped_line_has_an_empty_output(jumok: Jumok, trained: Path) -> None:

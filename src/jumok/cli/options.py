@@ -37,11 +37,10 @@ THREADS = click.option(
 
 
 def _text_encoding(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    try:
-        b"x".decode(name or "utf-8", "replace")  # refuses codecs that are no encodings of text, such as zlib
-    except LookupError as error:
-        raise click.BadParameter(f"{name} is not a known encoding.") from error
-    return name
+    """The name of an encoding as the readers spell it."""
+    from jumok.data.reading.options import reading_options
+
+    return reading_options(encoding=name).encoding
 
 
 INPUT_ENCODING = click.option(

@@ -29,13 +29,16 @@ def command(model: Path, source: Path, target: Path | None, threads: int | None,
     from jumok.data.examples import Rejections
     from jumok.data.reading.options import reading_options
     from jumok.data.reading.pairs import aligned_texts
+    from jumok.data.reading.unused_options import refuse_unused_for_pairs
     from jumok.engines.loading import load
     from jumok.metrics.translation import pair_scores, total_score
 
+    files, options = [source] if target is None else [source, target], reading_options(**reading)
+    refuse_unused_for_pairs(options, files)
     with other_command_named(model):
         translator = load(model, task="translator", threads=threads)
     read = Rejections()
-    pairs = aligned_texts([source] if target is None else [source, target], reading_options(**reading), read)
+    pairs = aligned_texts(files, options, read)
     found = []
     while chunk := list(islice(pairs, READ_AHEAD)):
         sources, targets = [pair[0] for pair in chunk], [pair[1] for pair in chunk]

@@ -17,6 +17,7 @@ from jumok.data.examples import Example, ExampleKind
 from jumok.data.kinds import TEXTS_WITH_LABELS, reading_with
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
@@ -79,6 +80,7 @@ class ClassifierRecipe(Recipe):
     ) -> None:
         super().__init__(data, valid)
         options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+        refuse_unused_options(options, self.data, self.valid, unnamed="table")
         self.kind = reading_with(TEXTS_WITH_LABELS, options)
 
     @classmethod

@@ -11,6 +11,7 @@ from jumok.data.batch import TextBatch
 from jumok.data.epochs import TextEpochs
 from jumok.data.kinds import PASSAGES, reading_with
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
 from jumok.model.language_model import LanguageModel
@@ -63,6 +64,7 @@ class LanguageModelRecipe(Recipe):
     ) -> None:
         super().__init__(data, valid)
         options = reading_options(columns=columns, count=1, separator=separator, sheet=sheet, encoding=encoding)
+        refuse_unused_options(options, self.data, self.valid, unnamed="text")
         self.kind = reading_with(PASSAGES, options)
 
     def choices(self, settings: Settings) -> Sequence[Choice]:

@@ -11,15 +11,14 @@ from torch import Tensor
 from jumok.data.batch import Batch
 from jumok.data.epochs import TranslationEpochs
 from jumok.data.kinds import PAIRS, reading_with
-from jumok.data.reading.formats import holds_both_sides
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import without_compression
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.unused_options import refuse_unused_for_pairs
 from jumok.engines.options import SearchOptions
 from jumok.engines.translator.confidence import Confidence
 from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
-from jumok.errors import ConfigError
 from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
 from jumok.model.translator import Translator
@@ -85,9 +84,7 @@ class TranslatorRecipe(Recipe):
         options = reading_options(
             languages=languages, columns=columns, separator=separator, sheet=sheet, encoding=encoding
         )
-        given = [*self.data, *(self.valid or ())]
-        if options.columns and len(data) == 2 and not any(map(holds_both_sides, given)):
-            raise ConfigError("`columns=` is for tables; these are text files, which have none. Leave it out.")
+        refuse_unused_for_pairs(options, self.data, self.valid)
         self.kind, self.languages = reading_with(PAIRS, options), languages or _languages_of(self.inputs)
 
     def choices(self, settings: Settings) -> Sequence[Choice]:

@@ -12,6 +12,7 @@ from jumok.data.examples import Example, Paths, Rejections
 from jumok.data.reading.lines import text_of
 from jumok.data.reading.options import DEFAULT, ReadingOptions
 from jumok.data.reading.pairs import UnequalLengthError, names_of, read_pairs, read_records
+from jumok.data.reading.unused_options import refuse_unused_for_pairs
 from jumok.errors import InputError
 
 _FATAL = ("unequal-length", "labels")  # training on such a corpus is useless
@@ -20,6 +21,7 @@ _REJECTED = ("left-out", "malformed", "empty-side", "too-long")  # counted among
 
 def check_pairs(paths: Paths, valid: Paths | None = None, *, options: ReadingOptions = DEFAULT) -> Report:
     """Read a corpus (and its validation corpus) and report what is suspicious. InputError if it cannot be read."""
+    refuse_unused_for_pairs(options, paths, valid)
     validation = read_pairs(valid, Rejections(), options=options) if valid else None
     check = PairCheck(paths, validation, options=options)
     check.survey_records()

@@ -3,6 +3,8 @@
 import codecs
 from collections.abc import Iterator
 
+from jumok.errors import InputError
+
 _SHOWN = {"cp949": "CP949 (EUC-KR)", "cp932": "Shift-JIS", "euc_jp": "EUC-JP", "gb18030": "GB18030", "big5": "Big5"}
 _BOMS = {
     codecs.BOM_UTF32_LE: "utf-32",
@@ -16,6 +18,16 @@ _BOMS = {
 def encoding_by_bom(head: bytes) -> str | None:
     """The encoding that a byte-order mark at the start of a file declares."""
     return next((name for bom, name in _BOMS.items() if head.startswith(bom)), None)
+
+
+def agreed(by_bom: str | None, given: str | None, file: str) -> str:
+    """The encoding of a file by its byte-order mark, or else the one given, or UTF-8; InputError if they disagree."""
+    if by_bom and given and not given.startswith(by_bom):
+        raise InputError(
+            f"{file}: begins with the byte-order mark of {shown_name(by_bom)}, so that it cannot be "
+            f"{shown_name(given)}. Leave `encoding=` out: the encoding of each file is detected."
+        )
+    return by_bom or given or "utf-8"
 
 
 def shown_name(encoding: str) -> str:

@@ -91,7 +91,7 @@ def byte_lines(path: str | Path, encoding: str | None = None) -> Iterator[bytes 
     """The lines of a file as UTF-8, without line ends. A line over the limit, or one that is not valid in its encoding
     (other than UTF-8), is replaced by a `Damage`. Without an `encoding`: UTF-8, or what a byte-order mark says."""
     head, chunks = _with_head(byte_chunks(path))
-    encoding = encodings.encoding_by_bom(head) or encoding or "utf-8"
+    encoding = encodings.agreed(encodings.encoding_by_bom(head), encoding, display_name(path))
     _refuse_binary(display_name(path), head, encoding)
     if encodings.is_wide(encoding):
         lines: Iterator[bytes | Damage] = _split(encodings.utf8_chunks(chunks, encoding))

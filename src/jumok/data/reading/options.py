@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from jumok.data.reading.encodings import is_wide
 from jumok.data.reading.languages import Languages
 from jumok.errors import ConfigError
 
@@ -12,6 +13,8 @@ Columns: TypeAlias = Sequence[str | int]
 """Columns of a table, each by its name or by its number, counted from 1."""
 
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+
+_LETTERS = bytes(byte for byte in range(0x20, 0x7F) if chr(byte) not in "\\~")  # these two differ in East Asia
 
 
 @dataclass(frozen=True)
@@ -86,4 +89,6 @@ def _encoding_name(name: str) -> str:
         raise ConfigError(
             f'There is no encoding {name!r}. Usual ones are "utf-8", "utf-16", "cp1252" (Windows), "cp949" (Korean).'
         ) from None
+    if _LETTERS.decode(found, "replace") != _LETTERS.decode() and not is_wide(found):
+        raise ConfigError(f"Text in {name} is not read, because it does not extend ASCII. Convert the file to UTF-8.")
     return {"iso8859-1": "cp1252", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030"}.get(found, found)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.options import Columns, ReadingOptions, reading_options
+from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.text import TextClassifier
 from jumok.errors import InputError
 from jumok.metrics.classification import classification_scores, confusion, f1_scores
@@ -32,6 +33,7 @@ def evaluate(
     """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels; texts with unknown labels are
     counted and left out. `on_confusion` gets the confusion matrix and the names of the classes."""
     options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+    refuse_unused_options(options, files, unnamed="table")
     texts, labels, rejections = _read(only_file(files), model.classes, options)
     started = time.perf_counter()
     scores = model.scores(texts)

@@ -9,6 +9,7 @@ from typing import Any
 from jumok.data.examples import Rejections
 from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.passages import read_passages
+from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.language_model.text import TextLanguageModel
 from jumok.metrics.translation import pair_scores, total_score
 from jumok.recipes.evaluating.evaluation import Evaluation, only_file, with_layouts
@@ -25,6 +26,7 @@ def evaluate(
 ) -> Evaluation:
     """Perplexity per token and per byte, bits per byte, and speed on a text file, or on a column of a table."""
     options = reading_options(columns=columns, count=1, separator=separator, sheet=sheet, encoding=encoding)
+    refuse_unused_options(options, files, unnamed="text")
     rejections = Rejections()
     passages = [example.inputs[0] for example in read_passages([only_file(files)], rejections, options=options)]
     started = time.perf_counter()

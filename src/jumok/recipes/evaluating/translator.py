@@ -8,6 +8,7 @@ from typing import Any
 from jumok.data.examples import Rejections
 from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.pairs import aligned_texts
+from jumok.data.reading.unused_options import refuse_unused_for_pairs
 from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.text import TextTranslator
 from jumok.metrics.translation import corpus_scores, exact_match
@@ -30,6 +31,7 @@ def evaluate(
     """BLEU, chrF, exact matches and speed on two aligned files, or one file with both sides. `tokenize` is sacreBLEU's;
     by default it is chosen by the script of the references. `on_outputs` is called with the translations."""
     options = reading_options(languages=languages, columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+    refuse_unused_for_pairs(options, files)
     rejections = Rejections()
     pairs = list(aligned_texts(files, options, rejections))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
