@@ -81,6 +81,14 @@ def test_bad_input_is_an_error_that_says_what_to_do(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_damaged_run_is_not_blamed_on_the_picture(jumok: Jumok, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"format": 1,', encoding="utf-8")
+    ended = jumok("plot", "training", tmp_path, "-o", tmp_path / "t.png")
+    assert ended.code == 2
+    assert "not valid JSON" in ended.err
+    assert ended.err.rstrip().endswith("Restore it from a copy.")  # another -o would not help
+
+
 def test_without_matplotlib_the_extra_is_named(jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("matplotlib", "jumok.lens.plots."))]:
         monkeypatch.delitem(sys.modules, name)

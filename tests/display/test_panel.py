@@ -112,6 +112,7 @@ def test_durations(seconds: float | None, text: str) -> None:
     ("event", "said"),
     [
         ({"event": "rejected", "path": "run/checkpoints/step-1", "reason": "is damaged"}, "step-1: is damaged"),
+        ({"event": "unsaved", "path": "run/attention", "reason": "No space left"}, "run/attention: cannot be written"),
         (
             {"event": "restarted", "path": "run/checkpoints", "step": 2000},
             "no checkpoint, though the log had come to step 2,000",

@@ -1,6 +1,7 @@
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -427,3 +428,18 @@ def test_what_the_last_bits_depend_on_is_reported_when_it_changed(
     [resumed] = [event for event in again.events if event["event"] == "resumed"]
     assert what in resumed["changed"]
     assert str(now) in str(resumed["changed"][what][1])
+
+
+def test_attention_that_cannot_be_written_is_said_once_and_the_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "attention").write_text("in the way", encoding="utf-8")
+    toy = Toy(tmp_path / "run", steps=12)
+    measure = toy._validate
+    monkeypatch.setattr(toy, "_validate", lambda: replace(measure(), attention=b"x"))
+    assert toy.go() is not None
+    assert len([event for event in toy.events if event["event"] == "valid"]) > 1
+    [unsaved] = [event for event in toy.events if event["event"] == "unsaved"]
+    assert unsaved["path"].endswith("attention")
+    assert unsaved["reason"]

@@ -82,6 +82,11 @@ def describe_warning(event: Event) -> str | None:
         return f"{event['what']}{first}. `jumok check` shows more."
     if kind == "rejected":
         return f"a checkpoint cannot be used and is skipped: {event['path']}: {event['reason']}"
+    if kind == "unsaved":
+        return (
+            f"{event['path']}: cannot be written ({event['reason']}); the training goes on, but `jumok look` will not "
+            "show the attention of every validation"
+        )
     if kind == "restarted":
         return (
             f"{event['path']}: there is no checkpoint, though the log had come to step {event['step']:,}: "

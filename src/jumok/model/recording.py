@@ -32,23 +32,23 @@ Recorded = dict[str, Tensor]
 
 
 @contextmanager
-def record(model: nn.Module) -> Iterator[Recorded]:
-    """A dictionary of the values of the last forward pass inside the `with` block. Values are not copied."""
+def record(model: nn.Module, only: str = "") -> Iterator[Recorded]:
+    """A dictionary of the values of the last forward pass inside the `with` block. Values are not copied. `only` names
+    a sublayer, such as `decoder.2.cross`, if no others are wanted."""
     recorded: Recorded = {}
     handles: list[Any] = []
 
     def on_output(module: nn.Module, keep: Callable[[tuple[Any, ...], Any], None]) -> None:
         handles.append(module.register_forward_hook(lambda _module, inputs, output: keep(inputs, output)))
 
-    _listen_to_embedder(model, recorded, on_output, handles)
-    for name in ("encoder", "decoder"):
-        stack = getattr(model, name, None)
-        if stack is None:
-            continue
-        on_output(stack, _keep_states(recorded, f"{name}.output"))
-        for depth, layer in enumerate(stack.layers):
-            for part, sublayer, add_norm in sublayers(layer):
-                _listen_to_sublayer(f"{name}.{depth}.{part}", sublayer, add_norm, recorded, on_output)
+    if not only:
+        _listen_to_embedder(model, recorded, on_output, handles)
+        for name in ("encoder", "decoder"):
+            if hasattr(model, name):
+                on_output(getattr(model, name), _keep_states(recorded, f"{name}.output"))
+    for name, sublayer, add_norm in sublayers(model):
+        if only in ("", name):
+            _listen_to_sublayer(name, sublayer, add_norm, recorded, on_output)
     try:
         yield recorded
     finally:
@@ -56,8 +56,15 @@ def record(model: nn.Module) -> Iterator[Recorded]:
             handle.remove()
 
 
-def sublayers(layer: nn.Module) -> list[tuple[str, nn.Module, AddNorm]]:
-    """The sublayers of a layer in the order in which they run: name, module, and the Add & Norm around it."""
+def sublayers(model: nn.Module) -> Iterator[tuple[str, nn.Module, AddNorm]]:
+    """Every sublayer of a model in the order in which they run: name, module, and the Add & Norm around it."""
+    for stack in ("encoder", "decoder"):
+        for depth, layer in enumerate(getattr(getattr(model, stack, None), "layers", ())):
+            for part, sublayer, add_norm in _sublayers_of(layer):
+                yield f"{stack}.{depth}.{part}", sublayer, add_norm
+
+
+def _sublayers_of(layer: nn.Module) -> list[tuple[str, nn.Module, AddNorm]]:
     if isinstance(layer, EncoderLayer):
         return [
             ("self", layer.attention, layer.add_norm_1),
@@ -74,13 +81,7 @@ def sublayers(layer: nn.Module) -> list[tuple[str, nn.Module, AddNorm]]:
 
 def attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
     """Every attention of a model by its name: `encoder.0.self`, `decoder.0.cross` …"""
-    found: dict[str, MultiHeadAttention] = {}
-    for name in ("encoder", "decoder"):
-        for depth, layer in enumerate(getattr(getattr(model, name, None), "layers", ())):
-            for part, sublayer, _ in sublayers(layer):
-                if isinstance(sublayer, MultiHeadAttention):
-                    found[f"{name}.{depth}.{part}"] = sublayer
-    return found
+    return {name: sublayer for name, sublayer, _ in sublayers(model) if isinstance(sublayer, MultiHeadAttention)}
 
 
 def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, handles: list[Any]) -> None:

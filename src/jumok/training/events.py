@@ -21,6 +21,8 @@ SettingsEvent = TypedDict("SettingsEvent", {"event": Literal["settings"], "setti
 RestartedEvent = TypedDict("RestartedEvent", {"event": Literal["restarted"], "path": str, "step": int})
 # A damaged checkpoint is skipped.
 RejectedEvent = TypedDict("RejectedEvent", {"event": Literal["rejected"], "path": str, "reason": str})
+# What the explorer replays cannot be written. The training goes on without it, and says so once.
+UnsavedEvent = TypedDict("UnsavedEvent", {"event": Literal["unsaved"], "path": str, "reason": str})
 # A batch did not fit into memory: from the next step on, batches are split into so many parts.
 MemoryEvent = TypedDict("MemoryEvent", {"event": Literal["memory"], "step": int, "parts": int})
 # This training was finished before.
@@ -116,7 +118,7 @@ class FinishedEvent(TypedDict):
 
 
 _BeforeTraining = PhaseEvent | FindingEvent | FileEvent | CorpusEvent | PlanEvent | SettingsEvent | AlreadyDoneEvent
-_OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | MemoryEvent | FinishedEvent
+_OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | UnsavedEvent | MemoryEvent | FinishedEvent
 Event = _BeforeTraining | _OfTheRun | StepEvent | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent
 EventCallback = Callable[[Event], None]
 

@@ -56,12 +56,12 @@ class _Record(BaseModel):
     first_epoch: int = 0  # as log.jsonl counts them: older versions counted from 0, and their runs go on doing so
 
 
-def read_run(path: Path) -> dict[str, Any] | None:
-    """Return the validated run.json of a run directory or None. Settings newer than the file have their default."""
+def read_run(path: Path, restore: str = "Restore it from a copy.") -> dict[str, Any] | None:
+    """Return the validated run.json of a run directory or None. Settings newer than the file have their default.
+    `restore` is what the error advises for a damaged file."""
     where = path / RUN
     if not os.path.lexists(where):
         return None
-    restore = "Restore it from a copy, or choose another directory with `out=`."
     try:
         contents = parse_json_object(read_bounded(where, MAX_JSON_BYTES), where)
     except UnreadableError as error:

@@ -160,14 +160,13 @@ class RunDirectory:
         return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, protect=protect, fs=self._fs)
 
     def save_attention(self, step: int, data: bytes) -> None:
-        """Keep what a validation recorded to be looked at. A training does not fail because this cannot be written."""
+        """Keep what a validation recorded to be looked at. Raise OSError or WriteError if it cannot be written."""
         directory = self.path / ATTENTION
-        with suppress(OSError, WriteError):
-            files.make_directory_durably(self._fs, directory)
-            files.replace_file_durably(self._fs, directory / f"step-{step:08d}.safetensors", data)
-            kept = sorted(directory.glob("step-*.safetensors"))
-            for path in kept[1:-1:2] if len(kept) > _KEPT_ATTENTION else ():
-                self._fs.remove(path)
+        files.make_directory_durably(self._fs, directory)
+        files.replace_file_durably(self._fs, directory / f"step-{step:08d}.safetensors", data)
+        kept = sorted(directory.glob("step-*.safetensors"))
+        for path in kept[1:-1:2] if len(kept) > _KEPT_ATTENTION else ():
+            self._fs.remove(path)
 
     def clear(self) -> None:
         """Remove everything but the store, which depends on the data alone, to start the training again."""
@@ -207,7 +206,7 @@ def _require_ours(path: Path) -> None:
 
 
 def _require_task(path: Path, task: str) -> None:
-    contents = read_run(path)
+    contents = read_run(path, "Restore it from a copy, or choose another directory with `out=`.")
     if contents is not None and contents.get("task") != task:
         other = contents.get("task")
         raise CheckpointError(f"{path}: is a run of another task ({other}, not {task}). {_ELSEWHERE}")

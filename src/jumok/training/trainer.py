@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from jumok.errors import TrainingError
+from jumok.errors import TrainingError, WriteError
 from jumok.seeds import derive_seed
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import Checkpoint, flatten_optimizer, load_latest
@@ -22,7 +22,7 @@ from jumok.training.events import Event, EventCallback, LoggedEvent, ignore_even
 from jumok.training.gradients import Gradients
 from jumok.training.length import Length, TimeLimit
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
-from jumok.training.records import past_results, read_log
+from jumok.training.records import ATTENTION, past_results, read_log
 from jumok.training.restoring import (
     require_same_checkpoint,
     require_same_order,
@@ -77,6 +77,7 @@ class Trainer:
         self._elapsed_before = 0.0  # seconds that earlier processes used
         self._saved = time.perf_counter()
         self._reported = -math.inf
+        self._attention_unsaved = False  # whether it was said
         self._first = (0, 0.0)  # step and seconds of training when this process began to train
         self._time_limit = options.seconds and TimeLimit(options.seconds, self.elapsed, self._overhead)
 
@@ -314,12 +315,23 @@ class Trainer:
         progress.scores[str(progress.step)] = validation.score
         self._log_validation(validation)
         if validation.attention:
-            self.run.save_attention(progress.step, validation.attention)
+            self._save_attention(validation.attention)
         if self._publish_if_best(validation):
             progress.best_step, progress.stale = progress.step, 0
         else:
             progress.stale += 1
         return validation.effort
+
+    def _save_attention(self, data: bytes) -> None:
+        """A training does not fail because this cannot be written: it says so once and goes on."""
+        try:
+            self.run.save_attention(self.progress.step, data)
+        except (OSError, WriteError) as error:
+            cause = error.__cause__ if isinstance(error, WriteError) else error
+            reason = getattr(cause, "strerror", None) or str(error)
+            if not self._attention_unsaved:
+                self.on_event({"event": "unsaved", "path": str(self.run.path / ATTENTION), "reason": reason})
+            self._attention_unsaved = True
 
     def _log_validation(self, validation: Validation, **which: str) -> None:
         best = self._is_best(validation)

@@ -14,6 +14,7 @@ from jumok.engines.translator.engine import Bias, longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
 from jumok.errors import InputError, counted
 from jumok.model.attention import attention_weights
+from jumok.model.recording import record
 from jumok.model.translator import Translator
 from jumok.search.beam import beam_search
 from jumok.search.constraints import Rules
@@ -75,10 +76,12 @@ class TorchTranslator(TorchEngine):
         """For each pair a matrix [T, S] of attention weights; rows sum to 1.
         They are the mean over the heads of the cross-attention of the last layer but one, which aligns best."""
         results: dict[int, FloatMatrix] = {}
-        with self._forced(sources, targets) as batches, self._recorded_attention() as recorded:
+        name = f"decoder.{max(0, len(self.model.decoder.layers) - 2)}.cross"
+        with self._forced(sources, targets) as batches, record(self.model, name) as recorded:
             for batch, source, target in batches:
                 self.model.states(source, target[:, :-1])
-                weights = attention_weights(*recorded.pop()).mean(1)  # [B, T, S]
+                inputs = recorded[f"{name}.q"], recorded[f"{name}.k"], recorded.get(f"{name}.mask")
+                weights = attention_weights(*inputs).mean(1)  # [B, T, S]
                 for index, matrix in zip(batch, weights.cpu().numpy(), strict=True):
                     results[index] = matrix[: len(targets[index]) + 1, : len(sources[index]) + 1].copy()
         return [results[index] for index in range(len(sources))]
@@ -88,18 +91,6 @@ class TorchTranslator(TorchEngine):
         """Sentence vectors [B, D] of length 1; a long text is encoded in parts, as it is translated."""
         with self.evaluating(min(max(map(len, texts), default=0), SEGMENT_TOKENS)):
             return self.mean_states(lambda rows: self.model.encode(rows).states, texts, SEGMENT_TOKENS)
-
-    @contextmanager
-    def _recorded_attention(self) -> Iterator[list[tuple[Tensor, Tensor, Tensor | None]]]:
-        """A list to which every call of the aligning layer's cross-attention appends (queries, keys, mask)."""
-        recorded: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        layers: Any = self.model.decoder.layers
-        attend = layers[max(0, len(layers) - 2)].cross_attention.attend
-        hook = attend.register_forward_pre_hook(lambda _, args: recorded.append((args[0], args[1], args[3])))
-        try:
-            yield recorded
-        finally:
-            hook.remove()
 
     def _search(self, sources: TokenIds, rules: Rules, options: SearchOptions) -> list[list[Hypothesis]]:
         memory = self.model.encode(padded([[*source, EOS] for source in sources], self.device))

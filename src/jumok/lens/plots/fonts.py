@@ -36,8 +36,8 @@ class Lettering:
             return list(texts)
         numbered = "  ".join(f"{number} {text}" for number, text in enumerate(texts, 1))
         self._on_message(
-            f"No installed font has all letters of the {what}, such as {min(missing)}, so these are numbered: "
-            f"{numbered}. {_advice(missing)}"
+            f"No installed font has all letters of the {what}, such as {min(missing)}. {_advice(missing)} "
+            f"In this picture they are numbered: {numbered}"
         )
         return [str(number) for number in range(1, len(texts) + 1)]
 
