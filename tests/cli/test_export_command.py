@@ -57,8 +57,12 @@ def test_an_export_for_ctranslate2_is_certified_and_used(jumok: Jumok, run: Path
 
 
 def test_int8_is_exported_with_probes_of_the_run_or_given_ones(jumok: Jumok, trained: Path, run: Path) -> None:
-    probe = ["--probe", trained / "a.en", trained / "a.ko"]
+    lines = zip(*((trained / name).read_text(encoding="utf-8").splitlines() for name in ("a.en", "a.ko")), strict=True)
+    table = run / "probe.csv"
+    table.write_text("No,Satz,Antwort\n" + "".join(f"1,{one},{other}\n" for one, other in lines), encoding="utf-8")
+    probe = ["--probe", table, "--columns", "Satz", "Antwort"]
     ended = jumok("export", "-m", run, "--to", "ctranslate2", "--quantization", "int8", *probe, "--json")
+    assert f'{table}: source = column 2 "Satz", target = column 3 "Antwort"' in ended.err
     facts = json.loads(ended.out)
     assert facts["path"] == str(run / "model" / "ctranslate2")
     info = json.loads(jumok("info", run, "--json").out)["model"]["export"]
@@ -124,12 +128,27 @@ def test_a_copy_is_refused_where_it_would_replace_something_or_have_no_export(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_damaged_copy_without_weights_is_not_to_be_exported_again(
+    jumok: Jumok, trained: Path, tmp_path: Path
+) -> None:
+    copy_for_runtime(trained / "run", tmp_path / "copy")
+    model = tmp_path / "copy" / "ctranslate2" / "model.bin"
+    model.write_bytes(model.read_bytes()[:-1])
+    damaged = jumok("translate", "-m", tmp_path / "copy", stdin="x\n")
+    shutil.rmtree(model.parent)
+    missing = jumok("translate", "-m", tmp_path / "copy", "--engine", "ctranslate2", stdin="x\n")
+    for ended in (damaged, missing):
+        assert (ended.code, "runtime-only copy: copy it again from where it came from" in ended.err) == (2, True)
+        assert "Export" not in ended.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--to", "bundle"], "takes the name of the new directory"),
         (["--to", "bundle", "out", "--quantization", "int8"], "neither --quantization nor --probe"),
         (["out"], "give neither OUT nor --note"),
+        (["--sheet", "1"], "--sheet says how files are read. Give it together with --probe"),
     ],
 )
 def test_arguments_of_the_other_form_are_refused(jumok: Jumok, trained: Path, arguments: list[str], said: str) -> None:

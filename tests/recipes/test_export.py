@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jumok.bundle import save_bundle
-from jumok.errors import InputError
+from jumok.data.examples import Rejections
+from jumok.errors import ConfigError, InputError
 from jumok.recipes.export import read_probe
 from jumok.tasks import TASKS
 
@@ -29,3 +30,25 @@ def test_probes_are_read_as_the_training_data_of_a_task(task: str, tmp_path: Pat
     (tmp_path / name).write_bytes(b"\xff\xff\tx\n" * 3)
     with pytest.raises(InputError):
         read_probe(tmp_path / "m", [tmp_path / name])
+
+
+def test_a_probe_may_be_a_table_of_which_columns_are_chosen(tmp_path: Path) -> None:
+    card = {"classes": {"good": 1, "bad": 1}}
+    (tmp_path / "a.csv").write_text("No;Note;Verdict\n1;a cat;good\n2;a dog;bad\n", encoding="utf-8")
+    for task, columns, expected in (
+        ("translator", ("Note", "Verdict"), [("a cat", "good"), ("a dog", "bad")]),
+        ("classifier", ("Note", "Verdict"), [("a cat",), ("a dog",)]),
+        ("language_model", ("Note",), [("a cat",), ("a dog",)]),
+    ):
+        save_bundle(
+            tmp_path / task,
+            config={"task": task},
+            weights={"any": np.ones(1, np.float32)},
+            encoder=("tokenizer", b"any"),
+            card=card,
+        )
+        read = Rejections()
+        assert read_probe(tmp_path / task, [tmp_path / "a.csv"], rejections=read, columns=columns) == expected
+        assert 'column 2 "Note"' in read.layouts[0].describe()
+    with pytest.raises(ConfigError, match="`languages=` has no effect on the examples of a language model"):
+        read_probe(tmp_path / "language_model", [tmp_path / "a.csv"], languages=("en", "ko"))

@@ -1,7 +1,6 @@
 """jumok evaluate: how good a model is on test data."""
 
 import inspect
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,33 +8,13 @@ from typing import Any
 
 import click
 
+from jumok.cli.columns import ColumnsCommand
 from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, THREADS, print_json, reading_flags
 from jumok.errors import ConfigError
 from jumok.tasks import resolve, task_named
 
 
-class _Command(click.Command):
-    """A command whose --columns takes two values, or one for a language model."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat --columns before a second column, because click's options take a fixed number of values."""
-        rewritten: list[str] = []
-        rest = list(args)
-        while rest:
-            word = rest.pop(0)
-            rewritten.append(word)
-            if word == "--columns" and rest:
-                rewritten.append(rest.pop(0))
-                if rest and not rest[0].startswith("-") and (not os.path.isfile(rest[0]) or _is_word(rest[1:2])):
-                    rewritten += ["--columns", rest.pop(0)]
-        return super().parse_args(ctx, rewritten)
-
-
-def _is_word(words: Sequence[str]) -> bool:
-    return bool(words) and not words[0].startswith("-")
-
-
-@click.command(cls=_Command, epilog="Example: jumok evaluate -m run test.en test.ko")
+@click.command(cls=ColumnsCommand, epilog="Example: jumok evaluate -m run test.en test.ko")
 @SOURCE
 @click.argument(
     "reference",

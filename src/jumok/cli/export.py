@@ -1,17 +1,23 @@
 """jumok export: a model for CTranslate2, certified; or a copy of a model for machines without PyTorch."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from jumok.cli.options import JSON, MODEL, PATH, print_json
+from jumok.cli.columns import ColumnsCommand
+from jumok.cli.options import JSON, LANGUAGES, MODEL, PATH, print_json, reading_flags, say_layouts
 from jumok.cli.pair_files import PairFilesCommand
 from jumok.errors import counted
 
 
-@click.command(cls=PairFilesCommand, epilog="Example: jumok export -m run --quantization int8")
+class _Command(ColumnsCommand, PairFilesCommand):
+    """--columns takes one value or two, and so does --probe."""
+
+
+@click.command(cls=_Command, epilog="Example: jumok export -m run --quantization int8")
 @click.argument("out", type=PATH, required=False, metavar="[OUT]", help="With --to bundle: the new directory.")
 @MODEL
 @click.option(
@@ -24,7 +30,7 @@ from jumok.errors import counted
 @click.option(
     "--quantization",
     metavar="float32|int8",
-    help="int8 is a quarter of the size and faster, but slightly less accurate.  [default: float32]",
+    help="int8 is smaller and faster, but slightly less accurate.  [default: float32]",
 )
 @click.option(
     "--probe",
@@ -33,6 +39,8 @@ from jumok.errors import counted
     metavar="FILE...",
     help="Examples to compare both models on. Default: the validation examples of the run.",
 )
+@LANGUAGES
+@reading_flags("A B", nargs=1, multiple=True)
 @click.option("--note", metavar="TEXT", help="With --to bundle: the note of the copy. Default: that of the model.")
 @JSON
 def command(
@@ -43,6 +51,7 @@ def command(
     probe: tuple[Path, ...],
     note: str | None,
     as_json: bool,
+    **reading: Any,
 ) -> None:
     """Convert a model for fast inference without PyTorch.
 
@@ -50,8 +59,13 @@ def command(
     set (int8: lose hardly any quality), or nothing is exported. From then on, `jumok translate`, `classify` and
     `generate` use it, and need no PyTorch. Every training does this at its end.
 
+    --columns, --languages, --separator, --sheet and --encoding say how the files of --probe are read.
+
     --to bundle OUT writes a copy of an exported model, without what only PyTorch needs: about half the size.
     """
+    given = {name: value for name, value in reading.items() if value not in (None, ())}
+    if given and not probe:
+        raise click.UsageError(f"--{next(iter(given))} says how files are read. Give it together with --probe.")
     if form == "bundle":
         if out is None or quantization or probe:
             raise click.UsageError(
@@ -62,7 +76,7 @@ def command(
     elif out is not None or note is not None:
         raise click.UsageError("--to ctranslate2 writes into the model directory: give neither OUT nor --note.")
     else:
-        _convert(model, quantization or "float32", probe, as_json)
+        _convert(model, quantization or "float32", probe, given, as_json)
 
 
 def _copy(model: Path, out: Path, note: str | None, as_json: bool) -> None:
@@ -76,10 +90,15 @@ def _copy(model: Path, out: Path, note: str | None, as_json: bool) -> None:
         print(f"Copied → {out} ({size / 1e6:,.1f} MB), without what only PyTorch needs.")
 
 
-def _convert(model: Path, quantization: str, probe: tuple[Path, ...], as_json: bool) -> None:
+def _convert(
+    model: Path, quantization: str, probe: tuple[Path, ...], reading: Mapping[str, Any], as_json: bool
+) -> None:
+    from jumok.data.examples import Rejections
     from jumok.recipes.export import export_ctranslate2, probe_of_run, read_probe, store_of_run
 
-    examples = read_probe(model, probe) if probe else probe_of_run(model)
+    read = Rejections()
+    examples = read_probe(model, probe, rejections=read, **reading) if probe else probe_of_run(model)
+    say_layouts(read)
     train = store_of_run(model)
     directory, certificate = export_ctranslate2(model, quantization=quantization, probe=examples, train=train)
     if as_json:

@@ -4,9 +4,12 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+if TYPE_CHECKING:
+    from jumok.data.examples import Rejections
 
 DEFAULT_BEAM = 5
 _status = ""  # what `show_status` has shown last
@@ -130,6 +133,13 @@ def say(text: str) -> None:
     if _status:
         show_status("")
     print(text, file=sys.stderr, flush=True)
+
+
+def say_layouts(read: "Rejections") -> None:
+    """Say how the files were read, as far as it was found out."""
+    for layout in read.layouts:
+        if layout.describe():
+            say(layout.describe())
 
 
 def show_status(text: str) -> None:

@@ -6,7 +6,18 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import JSON, LANGUAGES, MODEL, SOURCE, TARGET, THREADS, print_json, reading_flags, say
+from jumok.cli.options import (
+    JSON,
+    LANGUAGES,
+    MODEL,
+    SOURCE,
+    TARGET,
+    THREADS,
+    print_json,
+    reading_flags,
+    say,
+    say_layouts,
+)
 from jumok.errors import counted
 
 
@@ -49,9 +60,7 @@ def command(model: Path, source: Path, target: Path | None, threads: int | None,
                 print_json({"log_prob": of_pair.log_prob, "tokens": of_pair.tokens, "token_log_probs": row})
             else:
                 print(f"{of_pair.log_prob:.4f}\t{of_pair.tokens}\t{of_pair.perplexity:.4f}")
-    for layout in read.layouts:
-        if layout.describe():
-            say(layout.describe())
+    say_layouts(read)
     total = total_score(found)
     sizes = f"{counted(len(found), 'pair')}, {counted(total.tokens, 'token')}"
     say(f"{sizes}, perplexity {total.perplexity:.4f}")

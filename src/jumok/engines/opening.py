@@ -13,6 +13,10 @@ from jumok.tasks import resolve
 
 ENGINES = ("torch", "ctranslate2")
 DIRECTORY, CERTIFICATE = "ctranslate2", "certificate.json"
+_NEW_COPY = (  # there are no weights to export again
+    "This is a runtime-only copy: copy it again from where it came from, or make a new one from its run with "
+    "`jumok export`."
+)
 
 
 def exported_model(bundle: Bundle) -> Path | None:
@@ -25,7 +29,8 @@ def exported_model(bundle: Bundle) -> Path | None:
         verify_directory(directory)
         certificate = read_certificate(directory)
     except UnreadableError as error:
-        raise BundleError(f"{error.problem} Export the model again with `jumok export`.") from error
+        advice = _NEW_COPY if bundle.runtime_only else "Export the model again with `jumok export`."
+        raise BundleError(f"{error.problem} {advice}") from error
     return directory if certificate.get("weights") == bundle.weights_digest else None
 
 
@@ -47,10 +52,8 @@ def open_engine(
     if directory is not None:
         return resolve(in_ctranslate2)(directory, bundle, original, threads=threads, **options)
     if engine == "ctranslate2":
-        raise BundleError(
-            f"{bundle.path}: is not exported to CTranslate2, or was trained further since. "
-            "Export it first with `jumok export`."
-        )
+        advice = _NEW_COPY if bundle.runtime_only else "Export it first with `jumok export`."
+        raise BundleError(f"{bundle.path}: is not exported to CTranslate2, or was trained further since. {advice}")
     return original()
 
 

@@ -15,7 +15,6 @@ from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
 from jumok.data.examples import Example, ExampleKind
 from jumok.data.kinds import TEXTS_WITH_LABELS, reading_with
-from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.torch import TorchClassifier
@@ -84,9 +83,11 @@ class ClassifierRecipe(Recipe):
         self.kind = reading_with(TEXTS_WITH_LABELS, options)
 
     @classmethod
-    def kind_for(cls, card: Mapping[str, Any]) -> ExampleKind:
+    def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:
         """Labelled texts; the known classes help to find the column of the labels."""
-        return replace(TEXTS_WITH_LABELS, read=partial(read_labelled, known=list(card.get("classes", {}))))
+        kind = super().kind_for(card, files, **reading)
+        read: Any = kind.read
+        return replace(kind, read=partial(read, known=list(card.get("classes", {}))))
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. The notebook's model has the notebook's vocabulary, not what suits a classifier best."""

@@ -1,5 +1,6 @@
 """A model in CTranslate2's format, certified, beside its weights. What is compared: `certifying/`, a file a task."""
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,11 +74,19 @@ def probe_of_run(model: Path) -> list[tuple[str, ...]]:
     return [example.inputs for example in read_valid(store)] if (store / "valid.jsonl").is_file() else []
 
 
-def read_probe(model: Path, files: Sequence[Path]) -> list[tuple[Any, ...]]:
-    """The examples in files of the kind that the model was trained on; those that cannot be used are left out."""
+def read_probe(
+    model: Path, files: Sequence[Path], *, rejections: Rejections | None = None, **reading: Any
+) -> list[tuple[Any, ...]]:
+    """The examples in files of the kind that the model was trained on; those that cannot be used are added to
+    the rejections. `reading` are options for reading, as for the training of this task: `columns`, `sheet` …"""
     bundle = load_bundle(model)
-    rejections = Rejections()
-    kind = resolve(task_of(bundle).recipe).kind_for(bundle.card)
+    rejections = rejections or Rejections()
+    task = task_of(bundle)
+    recipe = resolve(task.recipe)
+    for name in reading:
+        if name not in inspect.signature(recipe).parameters:
+            raise ConfigError(f"`{name}=` has no effect on the examples of a {task.title}. Leave it out.")
+    kind = recipe.kind_for(bundle.card, files, **reading)
     examples = [example.inputs for example in kind.read(files, rejections)]
     if not examples:
         raise InputError(f"{files[0]}: holds no {kind.name} to compare on.\n{rejections.render()}".rstrip())

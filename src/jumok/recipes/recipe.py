@@ -41,10 +41,11 @@ class Recipe(ABC):
         self.inputs = [Path(path).name for path in data]
 
     @classmethod
-    def kind_for(cls, card: Mapping[str, Any]) -> ExampleKind:
-        """The kind of examples of a trained model with this card."""
+    def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:
+        """The kind of examples of a trained model with this card. `reading` are arguments of the constructor: how the
+        files are read."""
         del card
-        return cls(()).kind
+        return cls(files, **reading).kind
 
     @classmethod
     def check_settings(cls, settings: Settings) -> None:
