@@ -209,6 +209,18 @@ def test_training_is_random_and_evaluation_is_not(build: Build, some_ids: Ids, t
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_masks_and_random_numbers_are_made_on_the_device_of_the_input(build: Build, some_ids: Ids, task: str) -> None:
+    """Where another device is the default, a tensor made without naming its device could not meet the others."""
+    model, source, target = build(task, dropout=0.3, attention_dropout=0.3).train(), some_ids(2, 5), some_ids(2, 5)
+    source[0, 4] = target[1, 4] = PAD
+    torch.manual_seed(1)
+    expected = run(model, source, target)
+    torch.manual_seed(1)
+    with torch.device("meta"):
+        assert torch.equal(run(model, source, target), expected)
+
+
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions(build: Build, some_ids: Ids, task: str, dtype: torch.dtype) -> None:
     model, source, target = build(task), some_ids(2, 80), some_ids(2, 70)

@@ -111,7 +111,9 @@ def test_the_bound_is_never_beaten_and_can_be_reached(total, gain, penalty, leng
     bound = float(scoring.best_possible(totals, length, torch.tensor([longest])))
     reachable = [(total + gain * (n - length)) / n**penalty for n in range(length + 1, longest + 1)]
     assert all(score <= bound + TOLERANCE for score in reachable)
-    if gain == 0:
+    ceiling = total + gain * more
+    assert bound == pytest.approx(ceiling / (longest if ceiling <= 0 else length + 1) ** penalty)
+    if gain == 0 and total <= 0:
         assert max(reachable) == pytest.approx(bound)
 
 
@@ -120,6 +122,23 @@ def test_the_very_last_token_can_decide():
     model = ToyModel.without_memory(probabilities.log())
     [[found]] = beam_search(model.step, model.cache(), Rules([2]), beam=2, length_penalty=1.0)
     assert found.ids == [WORD, WORD]  # log 0.31 / 3 > log 0.4 / 2 > log 0.31 / 2
+
+
+def test_greedy_search_stops_at_its_first_end_though_a_longer_output_would_score_better():
+    probabilities = torch.tensor([[0.0, 1.0, 0.0], [0.52, 0.48, 0.0], [1.0, 0.0, 0.0]])
+    model = ToyModel.without_memory(probabilities.log())
+    [[found]] = beam_search(model.step, model.cache(), Rules([9]), beam=1, length_penalty=1.0)
+    assert found.ids == [WORD]  # log 0.52 / 2 < log 0.48 / 3
+    assert model.steps == 2
+
+
+def test_only_what_ends_within_the_beam_is_an_output():
+    """Of four candidates of a beam of two, the two beyond it continue or are dropped, whatever their tokens are."""
+    probabilities = torch.tensor([[0.0, 0.4, 0.3, 0.2, 0.1], [0.7, 0.1, 0.1, 0.1, 0.0]])
+    model = ToyModel.without_memory(probabilities.log())
+    [found] = beam_search(model.step, model.cache(), Rules([3]), beam=2, n_best=2, length_penalty=0.0)
+    assert [h.ids for h in found] == [[WORD], [WORD + 1]]
+    assert all(consistent(model, 0, h, 0.0) for h in found)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0])

@@ -144,16 +144,62 @@ def test_special_tokens_and_empty_outputs_never_come():
 @pytest.mark.parametrize(
     ("limits", "options", "message"),
     [
-        ([3, 0], {}, "longest length of sentence 1 is 0; it must be at least 1"),
-        ([3], {"prefixes": [[4], [4]]}, "2 prefixes for 1 sentence;"),
-        ([3], {"prefixes": [[4, 4, 4, 4]]}, "prefix of sentence 0 has 4 tokens, more than its longest length 3"),
-        ([3], {"prefixes": [[4, EOS]]}, "may not contain the end"),
-        ([3], {"prefixes": [[-1]]}, "negative ids"),
-        ([3], {"prefixes": [[9]]}, "names id 9; the vocabulary ends at 6"),
-        ([3], {"bias": {8: 1.0}}, "names id 8"),
+        ([3, 0], {}, "The longest length of sentence 1 is 0; it must be at least 1."),
+        ([3], {"prefixes": [[4], [4]]}, "2 prefixes for 1 sentence; give one, perhaps empty, for each."),
+        ([3, 3], {"prefixes": [[4]]}, "1 prefix for 2 sentences; give one, perhaps empty, for each."),
+        (
+            [3],
+            {"prefixes": [[4, 4, 4, 4]]},
+            "The prefix of sentence 0 has 4 tokens, more than its longest length 3. "
+            "Shorten the prefix or allow a longer output.",
+        ),
+        (
+            [3],
+            {"prefixes": [[4, EOS]]},
+            "The prefix of sentence 0 is [4, 3]; it may not contain the end of the output (3) or negative ids.",
+        ),
+        (
+            [3],
+            {"prefixes": [[-1]]},
+            "The prefix of sentence 0 is [-1]; it may not contain the end of the output (3) or negative ids.",
+        ),
+        ([3], {"prefixes": [[9]]}, "A bias or prefix names id 9; the vocabulary ends at 6."),
+        ([3], {"bias": {7: 1.0}}, "A bias or prefix names id 7; the vocabulary ends at 6."),
     ],
 )
 def test_bad_requests_are_named(limits, options, message):
     model = ToyModel.random([0] * len(limits), 3)
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError) as error:
         beam_search(model.step, model.cache(), Rules(limits, **options))
+    assert str(error.value) == message
+
+
+def test_every_tensor_is_made_on_the_device_of_the_rules():
+    """Where another device is the default, a tensor made without naming its device could not meet the others."""
+    model, prefixes = ToyModel.random([1, 2], 5), [[4, 5], [4]]
+    options = {"prefixes": prefixes, "bias": {5: 0.5}, "no_repeat_ngram": 2}
+    caches = [model.cache() for _ in range(3)]
+
+    def search():
+        rules = Rules([4, 6], **options)
+        return [
+            beam_search(model.step, caches[0], rules, beam=3, prefill=model.prefill),
+            sample(model.step, caches[1], rules, seeds=[1, 2], samples=3, top_p=0.8),
+            sample(model.step, caches[2], rules, seeds=[1, 2]),
+        ]
+
+    expected = search()
+    with torch.device("meta"):
+        assert search() == expected
+
+
+def test_a_model_in_single_precision_gives_the_same():
+    options = {"prefixes": [[4, 5], [4]], "bias": {5: 0.5, 6: -0.25}, "no_repeat_ngram": 2}
+    model = ToyModel.random([1, 2], 5)
+    single = ToyModel([table.float() for table in model.tables])
+    for (_, one), (_, other) in zip(
+        all_outputs(model, Rules([4, 6], **options)), all_outputs(single, Rules([4, 6], **options)), strict=True
+    ):
+        assert (one.ids, one.finished) == (other.ids, other.finished)
+        assert other.log_probs == pytest.approx(one.log_probs, abs=1e-5)
+        assert other.score == pytest.approx(one.score, abs=1e-5)
