@@ -17,6 +17,7 @@ LEVELS = {
     "tokenizer": 0,
     "errors": 0,
     "files": 0,
+    "pictures": 0,
     "seeds": 0,
     "system": 0,
     "tasks": 0,

@@ -121,3 +121,18 @@ def test_the_index_says_what_is_inside(directory: Path) -> None:
     assert index["columns"] == list(COLUMNS)
     assert index["examples"] == len(EXAMPLES)
     assert index["files"]["source.ids"]["size"] == 4 * sum(len(source) for source, _ in EXAMPLES)
+
+
+def test_pictures_are_kept_as_bytes_and_gathered_as_rows(tmp_path: Path) -> None:
+    examples = [[bytes([n, 255 - n, 7]), [n]] for n in range(5)]
+    made = TokenStore.build(
+        tmp_path / "train", examples, columns=("picture", "label"), fingerprint="f", pictures=("picture",)
+    )
+    assert (tmp_path / "train" / "picture.ids").stat().st_size == 15
+    opened = TokenStore.open(tmp_path / "train", "f")
+    assert opened is not None
+    for store in (made, opened):
+        rows = store.gather_rows("picture", np.array([4, 0]))
+        assert rows.dtype == np.uint8
+        assert rows.tolist() == [[4, 251, 7], [0, 255, 7]]
+        assert store.example("label", 3) == [3]

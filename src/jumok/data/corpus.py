@@ -22,10 +22,12 @@ from jumok.data.spool import Spool
 from jumok.data.store import TokenStore
 from jumok.errors import BundleError, ChangedDataError, InputError
 from jumok.files import REAL_FILES
+from jumok.pictures import picture_from_text
 from jumok.tasks import ENCODERS, resolve
 from jumok.tokenizer import Tokenizer
 
 CHUNK = 10_000  # examples tokenized at a time, on all cores
+PICTURES_AT_A_TIME = 500
 _MAX_FILE_BYTES = 1 << 30
 _VALID, _FACTS, _REJECTED = "valid.jsonl", "prepared.json", "rejected.tsv"
 
@@ -161,7 +163,7 @@ class _Preparation:
             "encoder": kind.encoder,
             "tokenizer": {"size": encoder.size, "why": reason},
             "examples": len(train),
-            "tokens": int(train.lengths(kind.columns[-1]).sum()) + len(train),
+            "tokens": self._count_tokens(train),
             "valid_examples": len(valid),
             "classes": self.classes,
             "rejected": self.rejections.to_json(),
@@ -170,6 +172,11 @@ class _Preparation:
             "reading": dict(kind.reading),
         }
         return Corpus(encoder, train, valid, facts)
+
+    def _count_tokens(self, train: TokenStore) -> int:
+        """Number of tokens to learn, with </s>; a picture counts as one."""
+        last = self.kind.columns[-1]
+        return len(train) + (0 if last in self.kind.pictures else int(train.lengths(last).sum()))
 
     def _write(self, corpus: Corpus) -> None:
         """Write what is not in the token store yet; the facts last, because they say that everything is there."""
@@ -194,7 +201,7 @@ class _Preparation:
         self._require_enough(self.paths, count)
         findings = check.findings() if check else []
         if valid is None:
-            self.holdout.choose(str(self.paths[0]))
+            self.holdout.choose(str(self.paths[0]), kind.name if kind.pictures else "texts")
         return valid, findings
 
     def _require_enough(self, paths: Sequence[Path], used: int) -> None:
@@ -223,8 +230,8 @@ class _Preparation:
         if len(counts) < 2:
             [only] = counts or ["none"]
             raise InputError(
-                f'{self.paths[0]}: every text has the label "{only}", so that there are no classes to tell apart. '
-                "Give texts of at least two classes."
+                f'{self.paths[0]}: every {self.kind.name.removesuffix("s")} has the label "{only}", so that there are '
+                f"no classes to tell apart. Give {self.kind.name} of at least two classes."
             )
         return {name: counts[name] for name in sorted(counts)}
 
@@ -233,7 +240,7 @@ class _Preparation:
         held_out: list[Example] = []
         labels = {name: [[number]] for number, name in enumerate(self.classes)} if self.kind.labelled else {"": []}
 
-        def rows() -> Iterator[list[list[int]]]:
+        def rows() -> Iterator[list[Sequence[int]]]:
             count = 0
             for example, ids in self._encode(self._training(spool, held_out), encoder):
                 yield [*ids, [int(example.where.rpartition(":")[2])], *labels[example.label]]
@@ -245,6 +252,7 @@ class _Preparation:
             rows(),
             columns=(*self.kind.columns, "line", *(["label"] if self.kind.labelled else [])),
             fingerprint=fingerprint,
+            pictures=self.kind.pictures,
         )
         if not len(train):
             raise InputError(f"{self.paths[0]}: none of the {self.kind.name} can be used:\n{self.rejections.render()}")
@@ -256,16 +264,30 @@ class _Preparation:
         self.rejections.add(f'label "{example.label}" is not among those learned', example.where)
         return False
 
-    def _encode(self, examples: Iterator[Example], encoder: InputEncoder) -> Iterator[tuple[Example, list[list[int]]]]:
-        """Each example with the ids of its inputs, without those that are too long."""
-        longest = self.kind.longest
-        while chunk := list(islice(examples, CHUNK)):
-            columns = [encoder.encode(inputs) for inputs in zip(*(example.inputs for example in chunk), strict=True)]
+    def _encode(
+        self, examples: Iterator[Example], encoder: InputEncoder
+    ) -> Iterator[tuple[Example, list[Sequence[int]]]]:
+        """Each example with the ids of its inputs, or the bytes of pictures, without those that are too long."""
+        kind = self.kind
+        while chunk := list(islice(examples, PICTURES_AT_A_TIME if kind.pictures else CHUNK)):
+            inputs = zip(kind.columns, zip(*(example.inputs for example in chunk), strict=True), strict=True)
+            columns: list[Sequence[Sequence[int]]] = [
+                [picture_from_text(each).tobytes() for each in column]
+                if name in kind.pictures
+                else encoder.encode(column)
+                for name, column in inputs
+            ]
             for example, *ids in zip(chunk, *columns, strict=True):
-                if longest is not None and max(map(len, ids)) > longest:
-                    self.rejections.add(f"longer than {longest} tokens", example.where)
+                if kind.longest is not None and self._longest(ids) > kind.longest:
+                    self.rejections.add(f"longer than {kind.longest} tokens", example.where)
                 else:
                     yield example, ids
+
+    def _longest(self, ids: Sequence[Sequence[int]]) -> int:
+        """Number of tokens of the longest input that is no picture."""
+        return max(
+            len(each) for name, each in zip(self.kind.columns, ids, strict=True) if name not in self.kind.pictures
+        )
 
 
 def read_valid(directory: Path) -> list[Example]:

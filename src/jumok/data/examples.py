@@ -65,6 +65,7 @@ class FileLayout:
     separator: str = ""  # of columns, in CSV
     sheet: str = ""
     encoding: str = ""  # if it is not UTF-8
+    pictures: str = ""  # how many there are, and how they are fitted into one shape
     suspicious_lines: list[int] = field(default_factory=list)  # of CSV: a quote seems to be closed in a later row only
 
     def describe(self) -> str:
@@ -77,6 +78,7 @@ class FileLayout:
         for name, value in (("sheet", self.sheet), ("separator", self.separator)):
             facts += [f'{name} "{value}"'] if value else []
         facts += [f"encoding {self.encoding}"] if self.encoding else []
+        facts.append(self.pictures)
         said = "; ".join(filter(None, facts))
         return f"{self.file}: {said}" if said else ""
 
@@ -159,6 +161,7 @@ class ExampleKind:
 
     name: str  # of the examples, in messages: "pairs"
     columns: tuple[str, ...]  # names of the inputs of an example
+    pictures: tuple[str, ...] = ()  # columns of pictures (see `picture_to_text`): stored as bytes, not encoded
     files: str  # what may be given, in messages
     read: ExampleReader  # files → examples; unusable ones are added to the rejections
     learn_encoder: EncoderLearner  # training examples (each call reads them anew), size if given, seed → encoder, why

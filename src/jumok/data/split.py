@@ -42,14 +42,15 @@ class Holdout:
                 self._candidates.discard(-heapq.heappop(self._smallest))
         return number
 
-    def choose(self, name: str) -> None:
-        """Decide which examples are held out. `name` is that of the corpus, for the error if none can be."""
+    def choose(self, name: str, what: str = "texts") -> None:
+        """Decide which examples are held out. `name` is that of the corpus, `what` of its examples, for the error."""
         free = sorted(self._candidates.difference(self._largest.values()))
         if not free:
             of_a_class = " of a class" if len(self._largest) > 1 else ""
             raise InputError(
-                f"{name}: all texts{of_a_class} are identical ({counted(self._total, 'usable example')}); none can be "
-                f"held out for validation. Give at least two different texts{of_a_class}, or other files with `valid=`."
+                f"{name}: all {what}{of_a_class} are identical ({counted(self._total, 'usable example')}); none can "
+                f"be held out for validation. Give at least two different {what}{of_a_class}, or other files with "
+                "`valid=`."
             )
         self._threshold = free[min(max(1, int(self._total * HELD_OUT_SHARE)), len(free)) - 1]
         self._kept = {number for number in self._largest.values() if number <= self._threshold}

@@ -53,7 +53,7 @@ def read_labelled(
     records = (_records(path, known, options, rejections) for path in paths)
     for name, number, label_side, text_side in chain.from_iterable(records):
         where = f"{name}:{number}"
-        label, text = _label_of(label_side), text_of(text_side)
+        label, text = label_of(label_side), text_of(text_side)
         rejections.not_meant += text is EMPTY and label is NO_LABEL
         if isinstance(text, Damage):
             rejections.add("empty text" if text is EMPTY else text.reason, where)
@@ -67,7 +67,8 @@ def read_labelled(
         raise InputError(f"{', '.join(map(lines.display_name, paths))}: no text with a label; {why}")
 
 
-def _label_of(side: Side) -> str | Damage:
+def label_of(side: Side) -> str | Damage:
+    """The label in a cell, or the reason why it cannot be used."""
     label = text_of(side)
     if isinstance(label, str):
         return _in_one_line(label)
@@ -191,7 +192,7 @@ def _table_records(
     layout.describe(file, whole[0] if layout.named == 2 or held_back else ())
     for row in chain(first, rows):
         cells = layout.cells(row)
-        if held_back and _label_of(cells[0]) == whole[0][layout.label]:
+        if held_back and label_of(cells[0]) == whole[0][layout.label]:
             yield file.file, held_back[0], *layout.cells(held_back)
             held_back = None
         yield file.file, row[0], *cells
