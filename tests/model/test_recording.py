@@ -100,13 +100,27 @@ def test_hooks_are_gone_after_the_block_even_after_an_error(build: Callable[...,
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
+def test_one_sublayer_can_be_recorded_alone(build: Callable[..., Any]) -> None:
+    model, ids = build("translator"), texts("translator")
+    with record(model) as everything:
+        model(*ids)
+    with record(model, only="decoder.1.cross") as values:
+        model(*ids)
+    assert set(values) == {f"decoder.1.cross.{name}" for name in (*ATTENTION, "mask")}
+    assert all(torch.equal(value, everything[name]) for name, value in values.items())
+
+
 def test_sublayers_and_attentions_have_names(build: Callable[..., Any]) -> None:
     model = build("translator")
     layer = model.decoder.layers[1]
-    assert [(name, module) for name, module, _ in sublayers(layer)] == [
-        ("self", layer.self_attention),
-        ("cross", layer.cross_attention),
-        ("feed_forward", layer.feed_forward),
+    assert [name for name, _, _ in sublayers(build("classifier", encoder_layers=1))] == [
+        "encoder.0.self",
+        "encoder.0.feed_forward",
+    ]
+    assert list(sublayers(model))[-3:] == [
+        ("decoder.1.self", layer.self_attention, layer.add_norm_1),
+        ("decoder.1.cross", layer.cross_attention, layer.add_norm_2),
+        ("decoder.1.feed_forward", layer.feed_forward, layer.add_norm_3),
     ]
     assert attentions(model) == {
         "encoder.0.self": model.encoder.layers[0].attention,
