@@ -1,8 +1,9 @@
 """The table of tasks: one entry a task, with its names and references to its parts.
 References, "module:name", are imported only by `resolve`: this file imports neither torch nor any other part of Jumok.
-A new task is one more entry here, or one `register` call elsewhere."""
+A new task is one more entry here, or one `register` call elsewhere; so is another architecture for a task."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -40,6 +41,7 @@ class EncoderEntry:
 
 TASKS: dict[str, Task] = {}
 ENCODERS: dict[str, EncoderEntry] = {}
+ARCHITECTURES: dict[tuple[str, str], Task] = {}  # (task, architecture) → the task's entry with the parts of that one
 
 
 def register(task: Task) -> None:
@@ -50,6 +52,23 @@ def register(task: Task) -> None:
 def register_encoder(entry: EncoderEntry) -> None:
     """Add a kind of encoder, or replace the one of that name."""
     ENCODERS[entry.name] = entry
+
+
+def register_architecture(task: str, name: str, **parts: str | None) -> None:
+    """Add an architecture other than the Transformer for a task: `parts` are the fields of its entry that differ."""
+    ARCHITECTURES[task, name] = replace(task_named(task), **parts)  # type: ignore[arg-type]
+
+
+def task_of_config(values: Mapping[str, Any]) -> Task:
+    """The entry of the task that a config names, as in config.json, with the parts of its architecture.
+    A config without "architecture" is a Transformer."""
+    task, name = task_named(values.get("task", "translator")), values.get("architecture")
+    if name is None:
+        return task
+    known = [known for of_task, known in ARCHITECTURES if of_task == task.name]
+    if name not in known:
+        raise ConfigError(f"Unknown architecture {name!r} of a {task.title}.{did_you_mean(str(name), known)}")
+    return ARCHITECTURES[task.name, name]
 
 
 def task_named(name: object) -> Task:

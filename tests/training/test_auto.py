@@ -24,7 +24,8 @@ def settings_with(**changes: object) -> Settings:
 
 
 def chosen(settings: Settings, work: Workload = WORK, estimated_steps: int | None = None) -> Settings:
-    choices = choose_length(settings, work, PRESETS.get(settings.preset, {}), estimated_steps)
+    config = {"norm": "post"} | PRESETS.get(settings.preset, {}) | settings.model
+    choices = choose_length(settings, work, config, estimated_steps)
     assert all(choice.why for choice in choices)
     return settings.changed({choice.name: choice.value for choice in choices})
 

@@ -59,8 +59,8 @@ def _positions_of(path: Path, length: int | None) -> Any:
 
     network = torch_engine(load(path, "torch")).model
     with torch.inference_mode():
-        learned = network.config.max_length if network.config.positions == "learned" else LENGTH
-        nothing = torch.zeros(1, length or min(LENGTH, learned), network.config.d_model)
+        most = network.config.longest or LENGTH
+        nothing = torch.zeros(1, length or min(LENGTH, most), network.config.d_model)
         return network.embed.positions(nothing)[0].float().cpu().numpy()
 
 

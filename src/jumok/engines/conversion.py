@@ -18,8 +18,8 @@ from jumok.engines.loading import open_encoder
 from jumok.engines.opening import CERTIFICATE, DIRECTORY
 from jumok.errors import BundleError, ConfigError, require_choice
 from jumok.files import REAL_FILES
-from jumok.model.config import ModelConfig, config_from_dict
-from jumok.tasks import resolve, task_named
+from jumok.model.config import BaseConfig, ModelConfig, config_from_dict
+from jumok.tasks import resolve, task_named, task_of_config
 from jumok.tokenizer import BOS, PAD, UNK
 
 SHORTLIST = "vmap.txt"
@@ -35,8 +35,7 @@ def export(bundle: Bundle, quantization: str, certify: Certify) -> Path:
     the converted model, to which it may add files, and returns the contents of certificate.json, or raises."""
     require_choice("quantization", quantization, QUANTIZATIONS)
     bundle.require_all_weights()
-    config = config_from_dict(bundle.config)
-    require_exportable(config)
+    config = require_exportable(config_from_dict(bundle.config))
     final = bundle.path / DIRECTORY
     repair_export(bundle.path)
     try:
@@ -68,22 +67,23 @@ def _require_unchanged(bundle: Bundle) -> None:
         raise BundleError(f"{bundle.path}: was replaced during the export, perhaps by a training. Export it again.")
 
 
-def require_exportable(config: ModelConfig) -> None:
-    """Raise for a model that CTranslate2 cannot run."""
+def require_exportable(config: BaseConfig) -> ModelConfig:
+    """The config itself; raises for a model that CTranslate2 cannot run."""
+    task = task_of_config(config.to_dict())
+    if task.conversion is None or not isinstance(config, ModelConfig):
+        raise ConfigError(f"CTranslate2 cannot run a {task.title}; it runs with PyTorch.")
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.key_width, config.value_width) != (width, width):
         raise ConfigError(
             f"CTranslate2 needs heads of width d_model / heads, this model has d_k={config.key_width} and "
             f'd_v={config.value_width}. Run it with `engine="torch"`.'
         )
+    return config
 
 
 def _converted(config: ModelConfig, weights: Weights, tokenizer: Any, quantization: str) -> Any:
     """The CTranslate2 specification of a model, filled."""
-    task = task_named(config.task)
-    if task.conversion is None:
-        raise ConfigError(f"A {task.title} cannot be exported to CTranslate2.")
-    spec = resolve(task.conversion)(config, weights, tokenizer.pieces(range(tokenizer.size)))
+    spec = resolve(task_named(config.task).conversion or "")(config, weights, tokenizer.pieces(range(tokenizer.size)))
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)

@@ -12,7 +12,7 @@ from jumok.engines.batching import FloatMatrix
 from jumok.engines.facade import Facade, require_load_options
 from jumok.engines.opening import ENGINES
 from jumok.errors import BundleError, ConfigError, require_choice
-from jumok.tasks import ENCODERS, Task, resolve, task_named
+from jumok.tasks import ENCODERS, Task, resolve, task_named, task_of_config
 
 if TYPE_CHECKING:
     from jumok.engines.classifier.text import TextClassifier
@@ -87,9 +87,9 @@ def load_sentence_encoder(path: str | Path, threads: int | None = None) -> Sente
 
 
 def task_of(bundle: Bundle) -> Task:
-    """The task that a bundle's config names."""
+    """The task that a bundle's config names, with the parts of its architecture."""
     try:
-        return task_named(bundle.config.get("task", "translator"))
+        return task_of_config(bundle.config)
     except ConfigError as error:
         raise BundleError(f"{bundle.path / CONFIG}: {error}") from error
 

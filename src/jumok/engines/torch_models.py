@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from jumok.bundle import CONFIG, WEIGHTS, Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_batches, to_unit_length
 from jumok.errors import BundleError, ConfigError
-from jumok.model.cache import DecoderCache
 from jumok.model.classifier import pool
-from jumok.model.config import ModelConfig, config_from_dict
+from jumok.model.config import config_from_dict
+from jumok.search.step import CacheT
 from jumok.system import forking_thread, usable_cores
+from jumok.tasks import resolve, task_of_config
 from jumok.tokenizer import BOS, EOS, PAD, UNK
 
 NEVER_WRITTEN = [PAD, UNK, BOS]  # byte tokens spell every character that has no token of its own
@@ -31,7 +32,7 @@ Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
 
-def load_model(bundle: Bundle, kind: Callable[[ModelConfig], Model]) -> Model:
+def load_model(bundle: Bundle, kind: Callable[[Any], Model]) -> Model:
     """The model of a bundle in evaluation mode, without gradients."""
     weights = bundle.weights()
     try:
@@ -78,7 +79,6 @@ class TorchEngine:
     With `threads`, computations use this many threads instead of PyTorch's current number."""
 
     name = "PyTorch"
-    kind: type[Any]  # of the model
     model: Any
 
     def __init__(self, model: Any, threads: int | None = None) -> None:
@@ -88,7 +88,8 @@ class TorchEngine:
     def from_bundle(cls, bundle: Bundle, threads: int | None = None) -> Self:
         """An engine with a model of its own. `threads` is by default PyTorch's number, or that of the usable cores if
         this is smaller, as in a container with a CPU quota."""
-        return cls(load_model(bundle, cls.kind), threads or min(torch.get_num_threads(), usable_cores()))
+        kind = resolve(task_of_config(bundle.config).model)
+        return cls(load_model(bundle, kind), threads or min(torch.get_num_threads(), usable_cores()))
 
     @contextmanager
     def limited_threads(self) -> Iterator[None]:
@@ -125,12 +126,12 @@ class TorchEngine:
             for module in training:
                 module.training = True
 
-    def step(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
+    def step(self, ids: Tensor, cache: CacheT) -> tuple[Tensor, CacheT]:
         """`search.step.Step` for any model with a decoder."""
         states, cache = self.model.decode(ids, cache)
         return self.next_log_probs(states[:, -1]), cache
 
-    def prefill(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
+    def prefill(self, ids: Tensor, cache: CacheT) -> tuple[Tensor, CacheT]:
         """`search.step.Prefill` for any model with a decoder: feeds all ids [N, 1 + P] but the last in one pass."""
         vocabulary = len(self.model.embed.tokens.weight)
         if int(ids.max()) >= vocabulary:

@@ -11,6 +11,7 @@ from torch import Tensor
 from jumok.engines.torch_models import NEVER_WRITTEN, TorchEngine
 from jumok.errors import ConfigError, InputError
 from jumok.lens.traces import Array, Trace
+from jumok.model.config import ModelConfig
 from jumok.model.recording import Recorded, record
 from jumok.tasks import resolve, task_named
 
@@ -57,7 +58,8 @@ class Recording:
         model = self.engine.model
         with torch.inference_mode():
             self.tensors["logits"] = _to_array("logits", model.logits(states))
-            for depth in range(len(model.decoder.layers)):
+            # Only the layers of a Transformer add to one sum, which the output layer can read before the last of them.
+            for depth in range(len(model.decoder.layers) if isinstance(model.config, ModelConfig) else 0):
                 above = "residual" if model.config.norm == "pre" else "norm"
                 layer = torch.from_numpy(self.tensors[f"decoder.{depth}.feed_forward.{above}"]).to(states)
                 log_probs = self.engine.next_log_probs(model.decoder.norm(layer))

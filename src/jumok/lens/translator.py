@@ -103,7 +103,7 @@ def search_recorded(
         recorder = SearchRecorder(texts, prefix, options.beam, options.n_best, options.length_penalty)
         with engine.evaluating(max(len(source), limit)):
             memory = engine.model.encode(padded([[*source, EOS]], engine.device))
-            cache = engine.model.decoder.remember(memory.states, memory.mask)
+            cache = engine.model.remember(memory)
             choose = recorder.recorded(choose_best(options.beam))
             common = options.n_best, options.length_penalty, engine.prefill
             [hypotheses] = decode(engine.step, cache, choose, rules, *common)

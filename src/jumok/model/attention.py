@@ -37,9 +37,17 @@ def attention_weights(
     if beta is not None and not math.isfinite(beta):
         raise ConfigError(f"beta={beta} is not finite. For the limit of a large one, use hard=True.")
     scores = attention_scores(q, k, beta)
-    sighted = None
     if mask is not None:
         check_mask(mask, scores.shape[-mask.ndim :])
+    return masked_softmax(scores, mask, hard)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | None = None, hard: bool = False
+) -> Float[Tensor, "*B T S"]:
+    """Weights from scores, in whose memory they may be written; see `attention_weights`."""
+    sighted = None
+    if mask is not None:
         some = mask.any(-1, keepdim=True)
         # A row of nothing but -∞ would be NaN, so these rows are unmasked here and zeroed at the end.
         if not bool(some.all()):
@@ -54,6 +62,8 @@ def attention_weights(
 
 class Attend(nn.Module):
     """Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, without parameters: the module to hook to look inside."""
+
+    is_dot_product = True  # weights follow from q, k and mask by `attention_weights`
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
@@ -71,6 +81,12 @@ class Attend(nn.Module):
         if self._in_plain_steps(q, k):
             return torch.matmul(self.dropout(attention_weights(q, k, mask)), v)
         return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    def weights(
+        self, q: Float[Tensor, "B H T K"], k: Float[Tensor, "B H S K"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "B H T S"]:
+        """The weights of the values in the output, which the fast way never forms."""
+        return attention_weights(q, k, mask)
 
     def _in_plain_steps(self, q: Tensor, k: Tensor) -> bool:
         """While training: faster for short sentences of changing shapes, and needed for attention dropout."""

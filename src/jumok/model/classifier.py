@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from jumok.errors import require_choice
-from jumok.model.config.base import ModelConfig, require_config
+from jumok.model.config.base import BaseConfig, require_config
 from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.masks import none_if_open, padding_mask
 from jumok.model.ngrams import NgramScores
@@ -29,7 +29,7 @@ def pool(states: Float[Tensor, "B S D"], real: Bool[Tensor, "B S"], how: str) ->
 class Classifier(nn.Module):
     """Ids in, a score for every class out."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: BaseConfig) -> None:
         super().__init__()
         self.config = config = require_config(config, ClassifierConfig)
         self.embed = make_embedder(config)

@@ -45,7 +45,7 @@ class TokenEmbedding(nn.Module):
 class Embedder(nn.Module):
     """Token vector plus position, then dropout: what enters the bottom of either stack."""
 
-    def __init__(self, vocabulary: int, d_model: int, *, positions: str, max_length: int, dropout: float) -> None:
+    def __init__(self, vocabulary: int, d_model: int, *, positions: str, max_length: int = 0, dropout: float) -> None:
         super().__init__()
         self.tokens = TokenEmbedding(vocabulary, d_model)
         self.positions = make_positions(positions, d_model, max_length)

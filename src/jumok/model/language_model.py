@@ -4,7 +4,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from jumok.model.cache import DecoderCache
-from jumok.model.config.base import ModelConfig, require_config
+from jumok.model.config.base import BaseConfig, require_config
 from jumok.model.config.language_model import LanguageModelConfig
 from jumok.model.stacks import Decoder
 from jumok.model.summary import count_parameters
@@ -14,7 +14,7 @@ from jumok.model.translator import make_embedder, run_decoder, stack_options
 class LanguageModel(nn.Module):
     """Ids in, logits of every next token out. A text begins with <s>."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: BaseConfig) -> None:
         super().__init__()
         self.config = config = require_config(config, LanguageModelConfig)
         self.embed = make_embedder(config)

@@ -1,5 +1,6 @@
 """The two grey boxes of Figure 1 and what they are made of. Axes: B batch, S source, T target, D d_model."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from jaxtyping import Bool, Float
@@ -56,6 +57,14 @@ class AddNorm(nn.Module):
         return above
 
 
+Sublayers = list[tuple[str, nn.Module, AddNorm | None]]  # name, module, and the Add & Norm around it, if there is one
+
+
+def numbered_sublayers(layers: Iterable[Any]) -> Sublayers:
+    """The sublayers of a stack: those of its layers, with the number of the layer in front of their names."""
+    return [(f"{depth}.{name}", *rest) for depth, layer in enumerate(layers) for name, *rest in layer.sublayers()]
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
@@ -87,6 +96,10 @@ class EncoderLayer(nn.Module):
         thought = self.feed_forward(self.add_norm_2.before(x))
         result: Tensor = self.add_norm_2(x, thought)
         return result
+
+    def sublayers(self) -> Sublayers:
+        """The sublayers in the order in which they run."""
+        return [("self", self.attention, self.add_norm_1), ("feed_forward", self.feed_forward, self.add_norm_2)]
 
 
 class DecoderLayer(nn.Module):
@@ -139,3 +152,10 @@ class DecoderLayer(nn.Module):
 
         thought = self.feed_forward(self.add_norm_3.before(x))
         return self.add_norm_3(x, thought), present
+
+    def sublayers(self) -> Sublayers:
+        """The sublayers in the order in which they run."""
+        attention: Sublayers = [("self", self.self_attention, self.add_norm_1)]
+        if self.cross:
+            attention.append(("cross", self.cross_attention, self.add_norm_2))
+        return [*attention, ("feed_forward", self.feed_forward, self.add_norm_3)]

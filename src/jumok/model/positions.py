@@ -1,4 +1,4 @@
-"""Positional encodings: the paper's sinusoids for any length, or a learned table up to a maximum length."""
+"""Positional encodings: the paper's sinusoids for any length, a learned table up to a maximum length, or none."""
 
 import torch
 from jaxtyping import Float
@@ -68,7 +68,17 @@ class LearnedPositions(nn.Module):
         return f"max_length={self.weight.shape[0]}, d_model={self.weight.shape[1]}"
 
 
-def make_positions(kind: str, d_model: int, max_length: int) -> SinusoidalPositions | LearnedPositions:
-    """The positional encoding that a config names."""
+class NoPositions(nn.Module):
+    """Adds nothing: for a network that knows the order because it reads one token after another."""
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        del start
+        return x
+
+
+def make_positions(kind: str, d_model: int, max_length: int) -> nn.Module:
+    """The positional encoding that a config names, or "none"."""
+    if kind == "none":
+        return NoPositions()
     require_choice("positions", kind, POSITIONS)
     return LearnedPositions(max_length, d_model) if kind == "learned" else SinusoidalPositions(d_model)

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from jumok.model.attention import MultiHeadAttention
 from jumok.model.embeddings import Embedder
-from jumok.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from jumok.model.layers import AddNorm, FeedForward
 
 Recorded = dict[str, Tensor]
 
@@ -56,27 +56,12 @@ def record(model: nn.Module, only: str = "") -> Iterator[Recorded]:
             handle.remove()
 
 
-def sublayers(model: nn.Module) -> Iterator[tuple[str, nn.Module, AddNorm]]:
+def sublayers(model: nn.Module) -> Iterator[tuple[str, nn.Module, AddNorm | None]]:
     """Every sublayer of a model in the order in which they run: name, module, and the Add & Norm around it."""
-    for stack in ("encoder", "decoder"):
-        for depth, layer in enumerate(getattr(getattr(model, stack, None), "layers", ())):
-            for part, sublayer, add_norm in _sublayers_of(layer):
-                yield f"{stack}.{depth}.{part}", sublayer, add_norm
-
-
-def _sublayers_of(layer: nn.Module) -> list[tuple[str, nn.Module, AddNorm]]:
-    if isinstance(layer, EncoderLayer):
-        return [
-            ("self", layer.attention, layer.add_norm_1),
-            ("feed_forward", layer.feed_forward, layer.add_norm_2),
-        ]
-    assert isinstance(layer, DecoderLayer)
-    cross = [("cross", layer.cross_attention, layer.add_norm_2)] if layer.cross else []
-    return [
-        ("self", layer.self_attention, layer.add_norm_1),
-        *cross,
-        ("feed_forward", layer.feed_forward, layer.add_norm_3),
-    ]
+    for name in ("encoder", "decoder"):
+        stack: Any = getattr(model, name, None)
+        for part, sublayer, add_norm in stack.sublayers() if stack is not None else ():
+            yield f"{name}.{part}", sublayer, add_norm
 
 
 def attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
@@ -111,25 +96,32 @@ def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, ha
             handles.append(getattr(model, name).register_forward_pre_hook(on_start(name)))
 
 
-def _listen_to_sublayer(name: str, sublayer: nn.Module, add_norm: AddNorm, recorded: Recorded, on_output: Any) -> None:
+def _listen_to_sublayer(
+    name: str, sublayer: nn.Module, add_norm: AddNorm | None, recorded: Recorded, on_output: Any
+) -> None:
     def keep(part: str, of_input: bool = False) -> Callable[[tuple[Any, ...], Any], None]:
         return lambda inputs, output: recorded.update({f"{name}.{part}": inputs[0] if of_input else output})
 
     def on_attend(inputs: tuple[Any, ...], output: Tensor) -> None:
         q, k, v, *mask = inputs
         recorded.update({f"{name}.q": q, f"{name}.k": k, f"{name}.v": v, f"{name}.mixed": output})
+        if not attend.is_dot_product:  # from q and k alone nobody could compute them
+            recorded[f"{name}.weights"] = attend.weights(q, k, *mask)
         recorded.pop(f"{name}.mask", None)
         if mask and mask[0] is not None:
             recorded[f"{name}.mask"] = mask[0]
 
     if isinstance(sublayer, MultiHeadAttention):
-        on_output(sublayer.attend, on_attend)
+        attend = sublayer.attend
+        on_output(attend, on_attend)
         on_output(sublayer.output, keep("merged", of_input=True))
         on_output(sublayer.output, keep("output"))
     else:
         assert isinstance(sublayer, FeedForward)
         on_output(sublayer.activation, keep("hidden"))
         on_output(sublayer.narrow, keep("output"))
+    if add_norm is None:
+        return
     on_output(add_norm.norm, keep("norm"))
     if add_norm.pre:
         on_output(add_norm, keep("residual"))

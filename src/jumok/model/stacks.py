@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from jumok.errors import ShapeError, require_at_least, require_choice
 from jumok.model.cache import DecoderCache
 from jumok.model.config.base import NORMS
-from jumok.model.layers import LAYER_NORM_EPSILON, DecoderLayer, EncoderLayer
+from jumok.model.layers import LAYER_NORM_EPSILON, DecoderLayer, EncoderLayer, Sublayers, numbered_sublayers
 
 
 def _final_norm(d_model: int, norm: str) -> nn.Module:
@@ -32,6 +32,10 @@ class Encoder(nn.Module):
             x = layer(x, mask)
         result: Tensor = self.norm(x)
         return result
+
+    def sublayers(self) -> Sublayers:
+        """The sublayers of all layers in the order in which they run, such as "0.self"."""
+        return numbered_sublayers(self.layers)
 
 
 class Decoder(nn.Module):
@@ -85,3 +89,7 @@ class Decoder(nn.Module):
             )
             past.append(present)
         return self.norm(x), DecoderCache(tuple(past), cache.memory, cache.memory_mask)
+
+    def sublayers(self) -> Sublayers:
+        """The sublayers of all layers in the order in which they run, such as "0.self"."""
+        return numbered_sublayers(self.layers)

@@ -20,7 +20,7 @@ from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
 from jumok.model.classifier import Classifier
-from jumok.model.config import ModelConfig
+from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.ngram_table import LONGEST_NGRAM
 from jumok.model.ngrams import NgramScores
@@ -122,7 +122,7 @@ class ClassifierRecipe(Recipe):
             Choice("model.dropout", DROPOUT, "suits a classifier"),
         )
 
-    def config(self, settings: Settings) -> ModelConfig:
+    def config(self, settings: Settings) -> BaseConfig:
         """The preset with the classes and the vocabulary of the corpus."""
         own: dict[str, Any] = {"classes": len(self.corpus.classes)}
         if settings.preset != NOTEBOOK:

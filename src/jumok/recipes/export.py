@@ -36,7 +36,7 @@ def export_ctranslate2(
     bundle = load_bundle(model)
     task = task_of(bundle)
     if task.certify is None:
-        raise ConfigError(f"{model}: a {task.title} cannot be exported to CTranslate2.")
+        raise ConfigError(f"CTranslate2 cannot run a {task.title}; it runs with PyTorch.")
     if quantization != "float32" and not probe:
         raise ConfigError(
             f"{quantization} has to be compared on examples. Give `probe=`, or the run directory of the training."

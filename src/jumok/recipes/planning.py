@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from jumok.model.config import PRESETS, preset_table
+from jumok.model.config import preset_table
 from jumok.recipes.recipe import PROBES, Recipe
 from jumok.system import usable_cores
 from jumok.training.auto import (
@@ -112,7 +112,7 @@ def resolve_settings(
         if asked.preset != "auto" or smaller is None:
             break
         plan = _choose_sizes(recipe, asked.changed({smaller.name: smaller.value}), group, smaller)
-    return _choose_length(plan, began)
+    return _choose_length(recipe, plan, began)
 
 
 def recorded_plan(recipe: Recipe, settings: Settings, steps: int) -> Plan:
@@ -142,7 +142,7 @@ def _workload(recipe: Recipe, settings: Settings) -> Workload:
     return Workload(facts["tokens"], steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
 
 
-def _choose_length(plan: Plan, began: float) -> Plan:
+def _choose_length(recipe: Recipe, plan: Plan, began: float) -> Plan:
     settings, work = plan.settings, plan.work
     estimate = None
     if settings.stop.minutes is not None and settings.stop.steps is None:
@@ -150,7 +150,7 @@ def _choose_length(plan: Plan, began: float) -> Plan:
         updates = (settings.stop.minutes * 60 - (time.perf_counter() - began)) / plan.step_seconds
         validations = choose_validations(max(1, int(updates)), work) + FINAL_VALIDATIONS + plan.export_validations
         estimate = max(1, int(updates / 2), int(updates - validations * work.validation_steps))
-    choices = choose_length(settings, work, PRESETS.get(settings.preset, {}), estimate)
+    choices = choose_length(settings, work, recipe.config(settings).to_dict(), estimate)
     settings = settings.changed({choice.name: choice.value for choice in choices})
     steps = chosen(settings.stop.steps) if estimate is None else estimate
     return replace(plan, settings=settings, choices=(*plan.choices, *choices), steps=steps)

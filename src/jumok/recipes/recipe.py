@@ -12,10 +12,10 @@ from jumok.data.epochs import CorpusEpochs, TranslationEpochs
 from jumok.data.examples import Example, ExampleKind, InputEncoder
 from jumok.engines.conversion import repair_export
 from jumok.errors import ConfigError
-from jumok.model.config import ModelConfig, preset
+from jumok.model.config import BaseConfig, preset
 from jumok.recipes.certifying.certificate import ParityError
 from jumok.recipes.export import export_ctranslate2, is_exported
-from jumok.tasks import resolve, task_named
+from jumok.tasks import resolve, task_named, task_of_config
 from jumok.training.auto import Choice
 from jumok.training.events import EventCallback
 from jumok.training.progress import Validation
@@ -105,7 +105,7 @@ class Recipe(ABC):
         """What the model's card says beside what it says of every model."""
         return {}
 
-    def config(self, settings: Settings) -> ModelConfig:
+    def config(self, settings: Settings) -> BaseConfig:
         """The config of the model: the preset's, with the vocabulary of the corpus."""
         return preset(settings.preset, task=self.task, vocabulary=self.corpus.encoder.size, **settings.model)
 
@@ -114,7 +114,8 @@ class Recipe(ABC):
 
     def model(self, settings: Settings) -> nn.Module:
         """A new model."""
-        model: nn.Module = resolve(task_named(self.task).model)(self.config(settings))
+        config = self.config(settings)
+        model: nn.Module = resolve(task_of_config(config.to_dict()).model)(config)
         return model
 
     @abstractmethod

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import InputEncoder
 from jumok.errors import BundleError, ChangedDataError, CheckpointError
-from jumok.model.config import ModelConfig
+from jumok.model.config import BaseConfig
 from jumok.tasks import ENCODERS, resolve
 from jumok.training.records import diff_settings, read_log
 from jumok.training.run_directory import RunDirectory
@@ -34,10 +33,13 @@ def require_same_data_settings(run: Path, before: Mapping[str, Any], asked: Sett
     _require_no_changes(run, diff_settings(*fixed))
 
 
-def require_same_sizes(run: Path, before: ModelConfig, now: ModelConfig) -> None:
+def require_same_sizes(run: Path, before: BaseConfig, now: BaseConfig) -> None:
     """Refuse a model that the weights do not fit; only dropout can change."""
-    comparable = replace(now, dropout=before.dropout, attention_dropout=before.attention_dropout)
-    _require_no_changes(run, [f"model.{line}" for line in diff_settings(before.to_dict(), comparable.to_dict())])
+    sizes = [
+        {name: value for name, value in config.to_dict().items() if not name.endswith("dropout")}
+        for config in (before, now)
+    ]
+    _require_no_changes(run, [f"model.{line}" for line in diff_settings(*sizes)])
 
 
 def require_same_meaning(run: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

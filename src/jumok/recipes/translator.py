@@ -21,7 +21,7 @@ from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
-from jumok.model.translator import Translator
+from jumok.model.encoder_decoder import EncoderDecoder
 from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import is_upper_case, lower_case
@@ -121,7 +121,7 @@ class TranslatorRecipe(Recipe):
         numbers = range(0, len(train), -(-len(train) // SAMPLED_SOURCES))
         return self.corpus.tokenizer.decode([train.example("source", number) for number in numbers])
 
-    def loss(self, model: Translator, settings: Settings) -> Callable[[Batch], Tensor]:
+    def loss(self, model: EncoderDecoder, settings: Settings) -> Callable[[Batch], Tensor]:
         """Teacher forcing: the full target at once, each token given the true ones before it."""
 
         def loss(batch: Batch) -> Tensor:
@@ -132,7 +132,7 @@ class TranslatorRecipe(Recipe):
 
         return loss
 
-    def validate(self, model: Translator, count: int) -> Validation:
+    def validate(self, model: EncoderDecoder, count: int) -> Validation:
         """Loss, BLEU and chrF on validation sentences, really translated (greedily), and a few of them to look at."""
         examples, tokenizer = self.validation_examples(count), self.corpus.tokenizer
         sources, references = ([example.inputs[side] for example in examples] for side in (0, 1))

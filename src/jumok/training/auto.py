@@ -108,20 +108,19 @@ def measure_step(
 
 
 def choose_length(
-    settings: Settings, work: Workload, preset: Mapping[str, Any], estimated_steps: int | None
+    settings: Settings, work: Workload, config: Mapping[str, Any], estimated_steps: int | None
 ) -> list[Choice]:
     """How long to train, the schedule that fits it, and how often to validate, where they are not given.
-    `preset` has the fields of the preset. `estimated_steps`: how many fit into the minutes asked for."""
+    `config` is that of the model. `estimated_steps`: how many fit into the minutes asked for."""
     steps, why = (estimated_steps, "") if estimated_steps is not None else _steps(settings, work)
     choices = [] if estimated_steps is not None else [Choice("stop.steps", steps, why)]
     if settings.schedule.name is None:
         choices.append(Choice("schedule.name", "linear", "the length is known, so the rate can end at zero with it"))
     if settings.schedule.warmup is None:
-        norm = settings.model.get("norm") or preset.get("norm", "post")
-        choices.append(
-            Choice("schedule.warmup", _warmup(steps, norm), f"suits {counted(steps, 'step')} of {norm}-norm")
-        )
-    rate, epochs = preset.get("dropout", 0.0), steps / work.steps_per_epoch
+        norm = config.get("norm")  # only Transformers have one
+        why = f"suits {counted(steps, 'step')}" + (f" of {norm}-norm" if norm else "")
+        choices.append(Choice("schedule.warmup", _warmup(steps, norm), why))
+    rate, epochs = config.get("dropout", 0.0), steps / work.steps_per_epoch
     if "dropout" not in settings.model and (less := _less_dropout(rate, epochs)) < rate:
         choices.append(Choice("model.dropout", less, f"little overfitting in {counted(round(epochs), 'epoch')}"))
     if settings.validation.every is None and estimated_steps is None:
@@ -135,9 +134,9 @@ def choose_validations(steps: int, work: Workload) -> int:
     return max(1, min(MOST_VALIDATIONS, int(VALIDATION_SHARE * steps / work.validation_steps)))
 
 
-def _warmup(steps: int, norm: str) -> int:
+def _warmup(steps: int, norm: str | None) -> int:
     """A tenth of the training; for post-norm, which diverges without it, 500 steps where the training has 1,500."""
-    least = 1 if norm == "pre" else min(LEAST_WARMUP, math.ceil(steps / 3))
+    least = 1 if norm != "post" else min(LEAST_WARMUP, math.ceil(steps / 3))
     return max(least, min(MOST_WARMUP, round(steps * WARMUP_SHARE)))
 
 

@@ -20,7 +20,6 @@ BATCH_TOKENS = 16_384  # padded tokens in a batch
 class TorchClassifier(TorchEngine):
     """A `ClassifierEngine` around a model."""
 
-    kind = Classifier
     model: Classifier
 
     @property

@@ -20,7 +20,6 @@ FORCED_TOKENS = 4096  # padded tokens in a batch, when scoring given texts
 class TorchLanguageModel(TorchEngine):
     """A `LanguageModelEngine` around a model."""
 
-    kind = LanguageModel
     model: LanguageModel
 
     @computing

@@ -12,10 +12,9 @@ from jumok.engines.options import SearchOptions
 from jumok.engines.torch_models import TorchEngine, computing, padded
 from jumok.engines.translator.engine import Bias, longest_output
 from jumok.engines.translator.text import SEGMENT_TOKENS
-from jumok.errors import InputError, counted
-from jumok.model.attention import attention_weights
-from jumok.model.recording import record
-from jumok.model.translator import Translator
+from jumok.errors import ConfigError, InputError, counted
+from jumok.model.encoder_decoder import EncoderDecoder
+from jumok.model.recording import attentions, record
 from jumok.search.beam import beam_search
 from jumok.search.constraints import Rules
 from jumok.search.hypothesis import Hypothesis
@@ -27,15 +26,14 @@ FORCED_TOKENS = 4096  # padded tokens of either side at a time, when targets are
 
 
 class TorchTranslator(TorchEngine):
-    """A `TranslatorEngine` around a `Translator`."""
+    """A `TranslatorEngine` around the network of a translator."""
 
-    kind = Translator
-    model: Translator
+    model: EncoderDecoder
 
     @property
     def longest(self) -> int | None:
-        config = self.model.config
-        return config.max_length - 1 if config.positions == "learned" else None
+        longest = self.model.config.longest
+        return None if longest is None else longest - 1
 
     @computing
     def generate(
@@ -76,12 +74,15 @@ class TorchTranslator(TorchEngine):
         """For each pair a matrix [T, S] of attention weights; rows sum to 1.
         They are the mean over the heads of the cross-attention of the last layer but one, which aligns best."""
         results: dict[int, FloatMatrix] = {}
-        name = f"decoder.{max(0, len(self.model.decoder.layers) - 2)}.cross"
+        crossing = [(name, each.attend) for name, each in attentions(self.model).items() if name.endswith(".cross")]
+        if not crossing:
+            raise ConfigError("This model has no attention, so its outputs cannot be aligned with their sources.")
+        name, attend = crossing[max(0, len(crossing) - 2)]
         with self._forced(sources, targets) as batches, record(self.model, name) as recorded:
             for batch, source, target in batches:
                 self.model.states(source, target[:, :-1])
                 inputs = recorded[f"{name}.q"], recorded[f"{name}.k"], recorded.get(f"{name}.mask")
-                weights = attention_weights(*inputs).mean(1)  # [B, T, S]
+                weights = attend.weights(*inputs).mean(1)  # [B, T, S]
                 for index, matrix in zip(batch, weights.cpu().numpy(), strict=True):
                     results[index] = matrix[: len(targets[index]) + 1, : len(sources[index]) + 1].copy()
         return [results[index] for index in range(len(sources))]
@@ -94,7 +95,7 @@ class TorchTranslator(TorchEngine):
 
     def _search(self, sources: TokenIds, rules: Rules, options: SearchOptions) -> list[list[Hypothesis]]:
         memory = self.model.encode(padded([[*source, EOS] for source in sources], self.device))
-        cache = self.model.decoder.remember(memory.states, memory.mask)
+        cache = self.model.remember(memory)
         common: dict[str, Any] = {"length_penalty": options.length_penalty, "prefill": self.prefill}
         drawn = options.sampling
         if drawn is None:

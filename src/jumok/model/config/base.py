@@ -1,4 +1,4 @@
-"""What the configs of all tasks share: the description of a stack of layers, and how values are checked."""
+"""What configs share: how values are checked, and the description of a stack of Transformer layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
 from jumok.errors import ConfigError, did_you_mean, require_at_least, require_choice
-from jumok.tasks import resolve, task_named
+from jumok.tasks import resolve, task_of_config
 
 ACTIVATIONS = ("relu", "gelu")
 NORMS = ("post", "pre")
@@ -27,47 +27,28 @@ _UNUSED_BY_OTHER_TASKS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """One stack of layers, or several of the same shape. The defaults are the paper's base model."""
+class BaseConfig:
+    """What all models have, whatever their architecture."""
 
     task: str  # a key of TASKS; each task's config has its own name as the default
     vocabulary: int  # V: rows of the one embedding shared by source, target and output
-    d_model: int = 512  # D: width of every vector between two sublayers
-    heads: int = 8  # H
-    d_k: int | None = None  # K: width of a query and a key in one head; None is d_model / heads
-    d_v: int | None = None  # Dv: width of a value in one head; None is d_model / heads
-    d_ff: int = 2048  # width inside the feed-forward sublayer
-    dropout: float = 0.1  # after each sublayer and after embedding + position
-    attention_dropout: float = 0.0  # on the attention weights (the paper has none)
-    attention_bias: bool = False  # the paper's W^Q, W^K, W^V, W^O are plain matrices
-    activation: str = "relu"  # relu | gelu
-    norm: str = "post"  # post: LayerNorm(x + Sublayer(x)), the paper | pre: x + Sublayer(LayerNorm(x))
-    positions: str = "sinusoidal"  # sinusoidal (any length) | learned (up to max_length)
-    max_length: int = 1024  # only learned positions have a limit
+    d_model: int = 512  # D: width of every vector between two layers
+    dropout: float = 0.1  # after each layer or sublayer, and after the embedding
 
-    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "activation": ACTIVATIONS,
-        "norm": NORMS,
-        "positions": POSITIONS,
-    }
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     may_be_zero: ClassVar[frozenset[str]] = frozenset()  # other integers are at least 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self, resolve(task_named(self.task).config)):
+        if not isinstance(self, resolve(task_of_config(vars(self)).config)):
             raise ConfigError(f"task={self.task!r} does not fit a {type(self).__name__}.")
         self._check_types()
         for name, known in self.choices.items():
             require_choice(name, getattr(self, name), known)
-        if self.d_model % self.heads and (self.d_k is None or self.d_v is None):
-            raise ConfigError(
-                f"d_model={self.d_model} cannot be split into heads={self.heads} equal parts. "
-                f"Use a d_model that is a multiple of {self.heads}, or set d_k and d_v yourself."
-            )
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ConfigError(
-                f"d_model={self.d_model} is odd, but sinusoidal positions come in pairs of sine and cosine. "
-                f"Use {self.d_model + 1}, or positions=learned."
-            )
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens of a text, with `<s>` or `</s>`; None: no limit."""
+        return None
 
     def _check_types(self) -> None:
         for field in fields(self):
@@ -83,16 +64,6 @@ class ModelConfig:
                     raise ConfigError(f"{field.name} is too large; at most {high:,} is allowed.")
             elif field.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"{field.name}={value!r} must be true or false.")
-
-    @property
-    def key_width(self) -> int:
-        """K, the width of a query and of a key in one head."""
-        return self.d_k if self.d_k is not None else self.d_model // self.heads
-
-    @property
-    def value_width(self) -> int:
-        """Dv, the width of a value in one head."""
-        return self.d_v if self.d_v is not None else self.d_model // self.heads
 
     def to_dict(self) -> dict[str, Any]:
         """Every field by name, ready for JSON."""
@@ -116,10 +87,56 @@ class ModelConfig:
         return cls(**own)
 
 
-ConfigT = TypeVar("ConfigT", bound=ModelConfig)
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(BaseConfig):
+    """A Transformer: one stack of layers, or several of the same shape. The defaults are the paper's base model."""
+
+    heads: int = 8  # H
+    d_k: int | None = None  # K: width of a query and a key in one head; None is d_model / heads
+    d_v: int | None = None  # Dv: width of a value in one head; None is d_model / heads
+    d_ff: int = 2048  # width inside the feed-forward sublayer
+    attention_dropout: float = 0.0  # on the attention weights (the paper has none)
+    attention_bias: bool = False  # the paper's W^Q, W^K, W^V, W^O are plain matrices
+    activation: str = "relu"  # relu | gelu
+    norm: str = "post"  # post: LayerNorm(x + Sublayer(x)), the paper | pre: x + Sublayer(LayerNorm(x))
+    positions: str = "sinusoidal"  # sinusoidal (any length) | learned (up to max_length)
+    max_length: int = 1024  # only learned positions have a limit
+
+    choices = {"activation": ACTIVATIONS, "norm": NORMS, "positions": POSITIONS}  # noqa: RUF012 (ClassVar above)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.d_model % self.heads and (self.d_k is None or self.d_v is None):
+            raise ConfigError(
+                f"d_model={self.d_model} cannot be split into heads={self.heads} equal parts. "
+                f"Use a d_model that is a multiple of {self.heads}, or set d_k and d_v yourself."
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(
+                f"d_model={self.d_model} is odd, but sinusoidal positions come in pairs of sine and cosine. "
+                f"Use {self.d_model + 1}, or positions=learned."
+            )
+
+    @property
+    def key_width(self) -> int:
+        """K, the width of a query and of a key in one head."""
+        return self.d_k if self.d_k is not None else self.d_model // self.heads
+
+    @property
+    def value_width(self) -> int:
+        """Dv, the width of a value in one head."""
+        return self.d_v if self.d_v is not None else self.d_model // self.heads
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens of a text, with `<s>` or `</s>`; None: no limit."""
+        return self.max_length if self.positions == "learned" else None
 
 
-def require_config(config: ModelConfig, wanted: type[ConfigT]) -> ConfigT:
+ConfigT = TypeVar("ConfigT", bound=BaseConfig)
+
+
+def require_config(config: BaseConfig, wanted: type[ConfigT]) -> ConfigT:
     """The config itself, or an error if it is one of another task."""
     if not isinstance(config, wanted):
         raise ConfigError(f"This model needs a {wanted.__name__}, not a {type(config).__name__}.")

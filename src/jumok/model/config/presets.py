@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from jumok.errors import ConfigError, did_you_mean
-from jumok.model.config.base import ModelConfig
-from jumok.tasks import resolve, task_named
+from jumok.model.config.base import BaseConfig
+from jumok.tasks import resolve, task_of_config
 
 
 def _sizes(layers: int, d_model: int, heads: int, d_ff: int, dropout: float, norm: str = "post") -> dict[str, Any]:
@@ -45,17 +45,17 @@ def preset_table() -> list[tuple[str, ...]]:
         config = preset(name, vocabulary=1)
         stacks = [getattr(config, stack, None) for stack in ("encoder_layers", "decoder_layers")]
         layers = " + ".join(str(count) for count in stacks if count is not None)
-        rows.append((name, layers, *(str(getattr(config, field)) for field in names)))
+        rows.append((name, layers, *(str(getattr(config, field, "–")) for field in names)))
     return rows
 
 
-def config_from_dict(values: Mapping[str, Any]) -> ModelConfig:
-    """The config of the task that the values name, as in config.json."""
-    config: ModelConfig = resolve(task_named(values.get("task", "translator")).config).from_dict(values)
+def config_from_dict(values: Mapping[str, Any]) -> BaseConfig:
+    """The config of the task and architecture that the values name, as in config.json."""
+    config: BaseConfig = resolve(task_of_config(values).config).from_dict(values)
     return config
 
 
-def preset(name: str, *, vocabulary: int | None = None, task: str | None = None, **changes: Any) -> ModelConfig:
+def preset(name: str, *, vocabulary: int | None = None, task: str | None = None, **changes: Any) -> BaseConfig:
     """A named size as a config of a task: `preset("tiny", task="language_model", vocabulary=8000)`.
     A config takes the fields that it has. `imdb-notebook` brings its own vocabulary and is always a classifier."""
     if name not in PRESETS:
@@ -64,7 +64,8 @@ def preset(name: str, *, vocabulary: int | None = None, task: str | None = None,
     task = task or sizes.get("task", "translator")
     if task != sizes.get("task", task):
         raise ConfigError(f'The preset "{name}" is a {sizes["task"]}, not a {task}. Use another preset.')
-    known = [field.name for field in fields(resolve(task_named(task).config))]
+    entry = task_of_config(sizes | changes | {"task": task})
+    known = [field.name for field in fields(resolve(entry.config))]
     values = {key: value for key, value in sizes.items() if key in known} | {"task": task} | changes
     if vocabulary is not None:
         values["vocabulary"] = vocabulary
