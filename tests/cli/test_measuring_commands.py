@@ -2,7 +2,10 @@
 
 import json
 import math
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Jumok, sentences, write_corpus
@@ -50,6 +53,51 @@ def test_evaluate_measures_what_translate_says(jumok: Jumok, trained: Path, tmp_
     perfect = jumok("evaluate", "-m", trained / "run", trained / "a.en", out, "--json")
     assert json.loads(perfect.out)["exact_match"] == 1
     assert json.loads(perfect.out)["chrf"] == pytest.approx(100)
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """Assert that JSON values are equal, numbers nearly so."""
+    if isinstance(one, dict | list):
+        assert len(one) == len(other)
+        for key in one if isinstance(one, dict) else range(len(one)):
+            assert_close(one[key], other[key])
+    else:
+        assert one == (pytest.approx(other, abs=1e-5) if isinstance(one, float) else other)
+
+
+def test_progress_in_a_terminal_changes_nothing_that_is_measured(
+    jumok: Jumok, trained: Path, trained_classifier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, texts = [trained / "a.en", trained / "a.ko"], trained_classifier / "test.tsv"
+    for command in (
+        ["evaluate", "-m", trained / "run", *pairs, "--beam=1", "--json"],
+        ["evaluate", "-m", trained_classifier / "run", texts, "--json"],
+        ["score", "-m", trained / "run", *pairs, "--json"],
+    ):
+        plain = jumok(*command)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+            shown = jumok(*command)
+        measured = [json.loads(ended.out.splitlines()[0]) for ended in (plain, shown)]
+        for speed in ("sentences_per_second", "texts_per_second"):
+            assert measured[0].pop(speed, 1) > 0 < measured[1].pop(speed, 1)
+        assert_close(*measured)  # the order of sums differs between chunks
+        assert "\r" not in plain.err
+        assert re.search(r"\r64( of \d+)? (texts|lines)  [\d,]+ (texts|sentences)/s", shown.err), shown.err
+
+
+def test_an_interrupted_evaluation_ends_without_a_traceback(
+    jumok: Jumok, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jumok.engines.translator.text.TextTranslator.translate_batch", interrupted)
+    monkeypatch.setattr("jumok.engines.translator.text.TextTranslator.score", interrupted)
+    monkeypatch.setattr("jumok.cli.app._interrupts", [])  # they keep files open
+    for name in ("evaluate", "score"):
+        ended = jumok(name, "-m", trained / "run", trained / "a.en", trained / "a.ko")
+        assert (ended.code, ended.out, "Traceback" in ended.err) == (130, "", False)
 
 
 def test_the_model_of_a_run_finds_what_it_is_compared_on(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.cli import reading
-from jumok.cli.reading import FIRST_CHUNK, GROWTH, READ_AHEAD, READ_AHEAD_CHARACTERS, chunks_as_they_come
+from jumok.cli.reading import READ_AHEAD, READ_AHEAD_CHARACTERS, chunks_as_they_come
+from jumok.engines import batching
+from jumok.engines.batching import FIRST_CHUNK, GROWTH
 from jumok.errors import InputError
 
 
@@ -28,7 +30,7 @@ def test_the_first_chunk_is_short_and_slow_work_keeps_chunks_short(monkeypatch: 
     lines = list(map(str, range(10 * FIRST_CHUNK)))
     growing = [FIRST_CHUNK, GROWTH * FIRST_CHUNK, 10 * FIRST_CHUNK - (1 + GROWTH) * FIRST_CHUNK]
     assert [len(chunk) for chunk in chunks_as_they_come(lines)] == growing
-    monkeypatch.setattr(reading, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(batching, "CHUNK_SECONDS", 0.0)
     assert {len(chunk) for chunk in chunks_as_they_come(lines)} == {FIRST_CHUNK}
     assert [len(chunk) for chunk in chunks_as_they_come(lines, same_always=True)] == growing
 

@@ -52,6 +52,7 @@ def command(
     is a file with labels): accuracy, macro-F1, calibration and the confusion matrix. Language model (SRC is a text):
     perplexity per token and bits per byte.
     """
+    from jumok.cli.progress import shown_progress
     from jumok.cli.writing import require_file, require_picture
     from jumok.engines.loading import load
 
@@ -69,10 +70,14 @@ def command(
         given["output"] = ("on_outputs", partial(_write, output))
     if plot is not None:
         given["plot"] = ("on_confusion", partial(_draw, plot))
+    accepted = inspect.signature(evaluate).parameters
     for flag, (argument, _) in given.items():
-        if argument not in inspect.signature(evaluate).parameters:
+        if argument not in accepted:
             raise ConfigError(f"--{flag} has no effect on the evaluation of a {task.title}. Leave it out.")
-    evaluation = evaluate(loaded, [source] if reference is None else [source, reference], **dict(given.values()))
+    with shown_progress() as on_progress:
+        if on_progress and "on_progress" in accepted:
+            given["progress"] = ("on_progress", on_progress)
+        evaluation = evaluate(loaded, [source] if reference is None else [source, reference], **dict(given.values()))
     if as_json:
         print_json(evaluation.values)
     else:

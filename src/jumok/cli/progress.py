@@ -4,7 +4,8 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +19,7 @@ class Progress:
     """Context that shows how many lines are done, the speed and the time left if somebody sees it: standard error is
     a terminal, and the output goes elsewhere. An interrupt is answered with the number of lines written."""
 
-    def __init__(self, files: Sequence[Path], out: Path | None, *, quiet: bool) -> None:
+    def __init__(self, files: Sequence[Path], out: Path | None, *, quiet: bool = False) -> None:
         self.lines = self.sentences = 0
         self._out = out
         self._total: int | None = None
@@ -55,11 +56,34 @@ class Progress:
     def _draw(self) -> None:
         if not self._shown:
             return
-        total = self._total
-        text = counted(self.lines, "line") if total is None else f"{self.lines:,} of {counted(total, 'line')}"
         seconds = time.monotonic() - self._began
-        if self.lines:
-            text += f"  {self.sentences / seconds:,.0f} sentences/s"
-            if total is not None:
-                text += f"  {duration(seconds / self.lines * max(0, total - self.lines))} left"
-        show_status(text[: shutil.get_terminal_size().columns - 1])
+        _show("line", self.lines, self._total, seconds, self.sentences, "sentences")
+
+
+def _show(noun: str, done: int, total: int | None, seconds: float, units: int, unit: str) -> None:
+    """Show what is done of a total, if that is known, the units per second and the time left."""
+    text = counted(done, noun) if total is None else f"{done:,} of {counted(total, noun)}"
+    if done:
+        text += f"  {units / max(seconds, 0.001):,.0f} {unit}/s"
+        if total is not None:
+            text += f"  {duration(seconds / done * max(0, total - done))} left"
+    show_status(text[: shutil.get_terminal_size().columns - 1])
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A callback that shows how many texts of a total are done; None if standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    began = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal began
+        began = began if done else time.monotonic()
+        _show("text", done, total, time.monotonic() - began, done, "texts")
+
+    try:
+        yield show
+    finally:
+        show_status("")

@@ -1,7 +1,6 @@
 """Lines from files and pipes, in chunks: as many lines as are available, within a bound on memory."""
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, TypeAlias, TypeVar
@@ -10,14 +9,12 @@ from jumok.cli.options import say
 from jumok.data.reading.lines import Damage, Side
 from jumok.data.reading.pairs import read_lines
 from jumok.data.source_files import require_files
+from jumok.engines.batching import LARGEST_CHUNK, growing_chunks
 from jumok.errors import InputError, counted
 
 Result = TypeVar("Result")
 
-READ_AHEAD, READ_AHEAD_CHARACTERS = 4096, 4_000_000  # the most lines and characters of a chunk
-FIRST_CHUNK = 64  # lines: the first output comes early
-GROWTH = 4  # the next chunk has so many times the lines: short chunks take a tenth more time per line
-CHUNK_SECONDS = 2.0  # they grow while they take less than this: an interrupt loses what is not written yet
+READ_AHEAD, READ_AHEAD_CHARACTERS = LARGEST_CHUNK, 4_000_000  # the most lines and characters of a chunk
 PAUSE = 0.02  # seconds without a new line after which the lines so far are processed: somebody may be typing
 
 Line: TypeAlias = str | None  # None: a line that was skipped
@@ -62,13 +59,7 @@ def lines_of(files: Sequence[Path], damaged: DamagedLines, encoding: str | None)
 def chunks_as_they_come(lines: Iterable[Line], *, same_always: bool = False) -> Iterator[list[Line]]:
     """Chunks of lines: long ones while lines arrive quickly, short ones at first, when somebody types and waits, and
     when the work on them takes long. `same_always`: their lengths do not depend on how long it takes."""
-    ahead = _Ahead(lines)
-    most = FIRST_CHUNK
-    while chunk := ahead.take(most):
-        began = time.monotonic()
-        yield chunk
-        if same_always or time.monotonic() - began < CHUNK_SECONDS:
-            most = min(GROWTH * most, READ_AHEAD)
+    return growing_chunks(_Ahead(lines).take, same_always=same_always)
 
 
 def results_for(chunk: Sequence[Line], run: Callable[[list[str]], Iterable[Result]]) -> list[tuple[str, Result] | None]:

@@ -1,5 +1,6 @@
 """Batches of sequences of similar length, and results put back into the original order. No torch here."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,6 +13,9 @@ TokenIds: TypeAlias = Sequence[Sequence[int]]  # the ids of several texts, witho
 FloatMatrix: TypeAlias = npt.NDArray[np.float32]
 Item = TypeVar("Item")
 
+FIRST_CHUNK, LARGEST_CHUNK = 64, 4096  # texts: the first results come early
+GROWTH = 4  # the next chunk has so many times the texts: short chunks take a tenth more time per text
+CHUNK_SECONDS = 2.0  # they grow while they take less than this: an interrupt loses the results of a chunk
 LEAST_LENGTH = 8  # shorter sequences count as this long: each also costs a score for every token of the vocabulary
 
 
@@ -26,6 +30,17 @@ def sorted_batches(lengths: Sequence[int], budget: int, rows: int = 1) -> list[l
             room = max(1, budget // (max(lengths[index], LEAST_LENGTH) * rows))
         batches[-1].append(index)
     return batches
+
+
+def growing_chunks(take: Callable[[int], list[Item]], *, same_always: bool = False) -> Iterator[list[Item]]:
+    """Chunks of items, short ones at first and as long as the work on them takes long. `take(n)` gives the next items,
+    at most n. `same_always`: the lengths of chunks do not depend on how long the work takes."""
+    most = FIRST_CHUNK
+    while chunk := take(most):
+        began = time.monotonic()
+        yield chunk
+        if same_always or time.monotonic() - began < CHUNK_SECONDS:
+            most = min(GROWTH * most, LARGEST_CHUNK)
 
 
 def in_two_ways(

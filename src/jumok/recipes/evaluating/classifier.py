@@ -15,7 +15,7 @@ from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.text import TextClassifier
 from jumok.errors import InputError
 from jumok.metrics.classification import classification_scores, confusion, f1_scores
-from jumok.recipes.evaluating.evaluation import Evaluation, only_file, with_layouts
+from jumok.recipes.evaluating.evaluation import Evaluation, OnProgress, in_chunks, only_file, with_layouts
 
 Confusion = npt.NDArray[np.int64]  # [C, C]: rows are true classes, columns predictions
 
@@ -29,14 +29,16 @@ def evaluate(
     sheet: str | int | None = None,
     encoding: str | None = None,
     on_confusion: Callable[[Confusion, Sequence[str]], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels; texts with unknown labels are
-    counted and left out. `on_confusion` gets the confusion matrix and the names of the classes."""
+    counted and left out. `on_confusion` gets the confusion matrix and the names of the classes, `on_progress` the
+    numbers of texts done and of all texts."""
     options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
     refuse_unused_options(options, files, unnamed="table")
     texts, labels, rejections = _read(only_file(files), model.classes, options)
     started = time.perf_counter()
-    scores = model.scores(texts)
+    scores = np.array(in_chunks(texts, model.scores, on_progress))
     seconds = time.perf_counter() - started
     table = confusion(scores.argmax(1), labels, len(model.classes))
     if on_confusion is not None:

@@ -12,7 +12,7 @@ from jumok.data.reading.passages import read_passages
 from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.language_model.text import TextLanguageModel
 from jumok.metrics.translation import pair_scores, total_score
-from jumok.recipes.evaluating.evaluation import Evaluation, only_file, with_layouts
+from jumok.recipes.evaluating.evaluation import Evaluation, OnProgress, in_chunks, only_file, with_layouts
 
 
 def evaluate(
@@ -23,14 +23,16 @@ def evaluate(
     separator: str | None = None,
     sheet: str | int | None = None,
     encoding: str | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
-    """Perplexity per token and per byte, bits per byte, and speed on a text file, or on a column of a table."""
+    """Perplexity per token and per byte, bits per byte, and speed on a text file, or on a column of a table.
+    `on_progress` gets the numbers of passages done and of all passages."""
     options = reading_options(columns=columns, count=1, separator=separator, sheet=sheet, encoding=encoding)
     refuse_unused_options(options, files, unnamed="text")
     rejections = Rejections()
     passages = [example.inputs[0] for example in read_passages([only_file(files)], rejections, options=options)]
     started = time.perf_counter()
-    total = total_score(pair_scores(model.score(passages)))
+    total = total_score(pair_scores(in_chunks(passages, model.score, on_progress)))
     seconds = time.perf_counter() - started
     size = sum(len(text.encode()) + 1 for text in passages)  # one byte for each end token
     values: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from jumok.data.reading.unused_options import refuse_unused_for_pairs
 from jumok.engines.options import DecodingOptions
 from jumok.engines.translator.text import TextTranslator
 from jumok.metrics.translation import corpus_scores, exact_match
-from jumok.recipes.evaluating.evaluation import Evaluation, with_layouts
+from jumok.recipes.evaluating.evaluation import Evaluation, OnProgress, in_chunks, with_layouts
 
 
 def evaluate(
@@ -27,16 +28,18 @@ def evaluate(
     beam: int = 5,
     tokenize: str | None = None,
     on_outputs: Callable[[Sequence[str]], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """BLEU, chrF, exact matches and speed on two aligned files, or one file with both sides. `tokenize` is sacreBLEU's;
-    by default it is chosen by the script of the references. `on_outputs` is called with the translations."""
+    by default it is chosen by the script of the references. `on_outputs` is called with the translations,
+    `on_progress` with the numbers of texts done and of all texts."""
     options = reading_options(languages=languages, columns=columns, separator=separator, sheet=sheet, encoding=encoding)
     refuse_unused_for_pairs(options, files)
     rejections = Rejections()
     pairs = list(aligned_texts(files, options, rejections))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     started = time.perf_counter()
-    results = model.translate_batch(sources, DecodingOptions(beam=beam))
+    results = in_chunks(sources, partial(model.translate_batch, options=DecodingOptions(beam=beam)), on_progress)
     seconds = time.perf_counter() - started
     outputs = [result.text for result in results]
     if on_outputs is not None:
