@@ -196,6 +196,17 @@ def test_any_widths_and_lengths(
     assert (own.output.bias is not None) == bias
 
 
+def test_there_are_no_biases_unless_asked_for() -> None:
+    """As in the paper, which names W^Q, W^K, W^V and W^O and nothing else."""
+    assert not [name for name, _ in MultiHeadAttention(4, 2).named_parameters() if "bias" in name]
+
+
+def test_a_row_that_sees_nothing_leaves_the_masks_of_other_rows_as_they_are() -> None:
+    mask = torch.tensor([[False, False, False], [True, False, True]])
+    weights = attention_weights(torch.randn(2, 4), torch.randn(3, 4), mask)
+    assert torch.equal(weights == 0, ~mask)
+
+
 @pytest.mark.usefixtures("path")
 def test_heads_are_separate_attentions() -> None:
     """Head by head with the formula, concatenated, times W^O: section 3.2.2, with d_k ≠ d_v."""
@@ -211,9 +222,10 @@ def test_heads_are_separate_attentions() -> None:
 
 
 def test_every_packed_projection_starts_as_if_it_stood_alone() -> None:
-    weight = MultiHeadAttention(64, 4).query_key_value.weight.detach()
-    limit = math.sqrt(6 / (64 + 64))
-    for block in weight.split(64):
+    attention = MultiHeadAttention(64, 4, d_k=8, d_v=16, bias=True)
+    assert not attention.query_key_value.bias.any()
+    for block in attention.query_key_value.weight.detach().split([32, 32, 64]):
+        limit = math.sqrt(6 / (64 + len(block)))
         assert 0.98 * limit < float(block.abs().max()) <= limit
         assert abs(float(block.mean())) < 5 * limit / math.sqrt(3 * block.numel())
 
@@ -295,6 +307,7 @@ class TestExtremes:
 
     @pytest.mark.parametrize("hard", [False, True])
     def test_no_keys_at_all(self, hard: bool) -> None:
+        assert attention_weights(torch.randn(1, 4, 2, 3), torch.randn(1, 4, 0, 3), hard=hard).shape == (1, 4, 2, 0)
         assert attention_weights(torch.randn(2, 3), torch.randn(0, 3), hard=hard).shape == (2, 0)
 
     @pytest.mark.parametrize(

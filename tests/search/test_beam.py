@@ -160,6 +160,40 @@ def test_early_finish_saves_steps():
     assert model.steps == 2
 
 
+def test_the_bound_is_tight_where_a_bias_may_still_be_gained():
+    probabilities = torch.tensor([[0.0, 1.0], [0.6, 0.4], [0.6, 0.4]])
+    model = ToyModel.without_memory(probabilities.log())
+    rules = Rules([5], bias={WORD: 0.07})  # log 0.4 + 5 * 0.07 < log 0.6
+    beam_search(model.step, model.cache(), rules, beam=2, length_penalty=0.0)
+    assert model.steps == 2
+
+
+def test_a_sentence_leaves_the_batch_while_its_neighbours_go_on():
+    ends, goes_on = [[-9.0, 9.0], [9.0, -9.0]], [[-9.0, 9.0]]
+    model = ToyModel([ToyModel.without_memory(scores).tables[0] for scores in (ends, goes_on)])
+    rows = []
+
+    def step(ids, cache):
+        rows.append(len(ids))
+        return model.step(ids, cache)
+
+    beam_search(step, model.cache(), Rules([6, 6]), beam=2, length_penalty=0.0)
+    assert rows == [2, 4, 2, 2, 2, 2, 2]
+
+
+def test_scores_are_compared_in_the_precision_of_the_model():
+    """A later output that is better by less than float32 can tell is the better one, whichever way it would round."""
+    for best in (0.3, 0.34, 0.38, 0.42):
+        table = torch.zeros(3, WORD + 3, WORD + 3, dtype=torch.float64)
+        table[0, :, WORD], table[0, :, WORD + 1] = best, 1 - best
+        table[1, WORD, EOS] = table[1, WORD + 1, WORD + 2] = 1.0
+        table[2, :, EOS] = best * (1 + 1e-10) / (1 - best)
+        table[2, :, WORD] = 1 - table[2, :, EOS]
+        model = ToyModel([table.log()])
+        [[found]] = beam_search(model.step, model.cache(), Rules([2]), beam=2, length_penalty=0.0)
+        assert found.ids == [WORD + 1, WORD + 2]
+
+
 @settings(max_examples=20, deadline=None)
 @given(seeds=st.lists(SEEDS, min_size=1, max_size=6), beam=st.integers(1, 5), ties=st.booleans(), penalty=PENALTIES)
 def test_neighbours_change_nothing(seeds, beam, ties, penalty):
@@ -227,7 +261,10 @@ def test_the_model_runs_without_recording_gradients():
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_broken_model_is_an_error(beam):
-    for value, message in ((torch.nan, "NaN probabilities"), (-torch.inf, "probability 0")):
+    damaged = "The model gives NaN probabilities: its weights are damaged or have diverged."
+    impossible = "The model gives probability 0 to every output allowed for sentence 0."
+    for value, message in ((torch.nan, damaged), (-torch.inf, impossible)):
         model = ToyModel([torch.full((1, 6, 6), value)])
-        with pytest.raises(JumokError, match=message):
+        with pytest.raises(JumokError) as error:
             beam_search(model.step, model.cache(), Rules([3]), beam=beam)
+        assert str(error.value) == message

@@ -203,3 +203,4 @@ def test_a_model_in_single_precision_gives_the_same():
         assert (one.ids, one.finished) == (other.ids, other.finished)
         assert other.log_probs == pytest.approx(one.log_probs, abs=1e-5)
         assert other.score == pytest.approx(one.score, abs=1e-5)
+    assert beam_search(single.step, single.cache(), Rules([4, 6], **options), prefill=single.prefill)

@@ -119,6 +119,11 @@ def test_a_loop_is_judged_by_its_own_source():
     assert asked == [1, 2]
 
 
+def test_a_second_output_that_repeats_itself_no_more_than_its_source_is_better():
+    first, second = output([5] * 31, -0.1), output([5] * 20, -3.0)
+    assert resolve_loops([[first]], [[8] * 15], lambda *_: [[second]]) == [[second]]
+
+
 @pytest.mark.parametrize(("sources", "again"), [([[]], [[GOOD], [GOOD]]), ([[], []], [[GOOD]])])
 def test_a_missing_source_or_result_is_noticed(sources, again):
     with pytest.raises(ValueError, match="shorter"):

@@ -53,3 +53,15 @@ def test_real_sizes_use_no_slow_path(vocabulary, monkeypatch):
         values, places = best_candidates(log_probs, totals, 10)
     assert values.equal(expected[0])
     assert places.equal(expected[1])
+
+
+@pytest.mark.parametrize("vocabulary", [300, BLOCK * 30])
+def test_equal_ones_below_the_best_are_ordered_too(vocabulary):
+    log_probs = torch.full((1, 2, vocabulary), -3.0)
+    log_probs[0, 1, 7] = -0.5
+    log_probs[0, :, 5::2] = torch.where(log_probs[0, :, 5::2] == -3.0, -1.0, log_probs[0, :, 5::2])
+    totals = torch.zeros(1, 2)
+    values, places = best_candidates(log_probs, totals, 5)
+    expected_values, expected_places = by_sorting(log_probs, totals, 5)
+    assert values.equal(expected_values)
+    assert places.equal(expected_places)

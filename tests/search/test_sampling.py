@@ -147,6 +147,22 @@ def test_temperature_zero_is_greedy_search():
         assert [[h.ids for h in hypotheses] for hypotheses in found] == [[h.ids for h in g * 2] for g in greedy]
 
 
+def test_one_sample_at_temperature_one_unless_asked_for_more():
+    model = ToyModel.random([1], 7)
+    by_default = sample(model.step, model.cache(), Rules([9]), seeds=[3])
+    asked_for = sample(model.step, model.cache(), Rules([9]), seeds=[3], samples=1, temperature=1.0, length_penalty=1.0)
+    assert by_default == asked_for
+    assert len(by_default[0]) == 1
+
+
+def test_greedy_search_feeds_prefixes_in_one_pass_too():
+    model, rules = ToyModel.random([1], 7), Rules([9], prefixes=[[4, 5, 6]])
+    sample(model.step, model.cache(), rules, seeds=[1], temperature=0.0)
+    slowly, model.steps = model.steps, 0
+    sample(model.step, model.cache(), rules, seeds=[1], temperature=0.0, prefill=model.prefill)
+    assert model.steps == slowly - 2
+
+
 def test_an_empty_batch_gives_an_empty_result():
     model = ToyModel([])
     assert sample(model.step, model.cache(), Rules([]), seeds=[]) == []
@@ -168,3 +184,13 @@ def test_a_number_chooses_the_token_in_whose_share_it_falls() -> None:
     halves = _draw(probabilities[:3].log(), torch.tensor([0.0, 0.7, 0.72], dtype=torch.float64), 2, 1.0).tolist()
     assert halves[0] == halves[1] == 0  # of 0.5 and 0.2 that are left, the first has five sevenths
     assert halves[2] in (1, 2)
+    nucleus = _draw(probabilities[:2].log(), torch.tensor([0.5, 0.72], dtype=torch.float64), 0, 0.6).tolist()
+    assert nucleus[0] == 0  # also where 0.5 and 0.2 are left by `top_p`
+    assert nucleus[1] in (1, 2)
+
+
+def test_the_nucleus_ends_where_its_probability_is_exactly_reached():
+    log_probs = torch.tensor([[0.5, 0.25, 0.125, 0.125]], dtype=torch.float64).log()
+    for top_p, size in ((0.5, 1), (0.51, 2), (0.75, 2), (0.76, 3)):
+        ids, weights = _probable(log_probs, 0, top_p)
+        assert ids[weights > 0].tolist() == list(range(size))

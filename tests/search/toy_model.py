@@ -85,7 +85,7 @@ class ToyModel:
                 [float(self.log_probs(s, row[: t + 1])[row[t + 1]]) for t in range(len(row) - 1)]
                 for s, row in zip(cache.rows_of.tolist(), ids.tolist(), strict=True)
             ]
-            scores = torch.tensor(found, dtype=torch.float64, device=ids.device)
+            scores = torch.tensor(found, dtype=self.tables[0].dtype, device=ids.device)
             return scores, ToyCache(cache.sentences, cache.rows_of, history)
 
         return prefill
