@@ -77,6 +77,16 @@ def test_learning_through_a_cache_gives_the_same_gradients(
         torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
 
 
+def test_only_some_of_the_steps_may_learn() -> None:
+    past, learning, fixed = (torch.randn(1, 1, 2, 3) for _ in range(3))
+    learning.requires_grad_()
+    first = KeyValues(past, past).append(learning, learning)
+    loss = first.keys.square().sum()
+    second = first.append(fixed, fixed)
+    (gradient,) = torch.autograd.grad(loss + second.keys.square().sum(), learning)
+    torch.testing.assert_close(gradient, 4 * learning)
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
 def test_caches_that_branch_at_will_keep_what_they_hold(branches: list[tuple[int, int]]) -> None:
     """Continue any older cache at any time: each always holds exactly its own history."""

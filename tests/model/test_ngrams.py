@@ -123,6 +123,9 @@ def test_a_longer_text_is_read_in_parts_and_whole() -> None:
     states = model.encode(text)
     assert states.shape == (2, 10, 16)
     torch.testing.assert_close(states[:, 4:8], model.encode(text[:, 4:8]))
+    torch.testing.assert_close(states[:, 8:], model.encode(text[:, 8:]))  # the last part is shorter than a window
+    assert [model.attended(length) for length in (3, 4, 9)] == [3, 4, 4]
+    assert small().attended(9) == 9
     changed = text.clone()
     changed[:, -1] = (changed[:, -1] % 49) + 1
     assert not torch.allclose(model(text), model(changed))  # the last token counts too
@@ -133,3 +136,16 @@ def test_padding_up_to_another_window_changes_nothing() -> None:
     text = torch.randint(1, 50, (1, 6))
     padded = torch.nn.functional.pad(text, (0, 7))
     torch.testing.assert_close(model(padded), model(text))
+
+
+def test_scores_of_the_encoder_are_weighed_and_those_of_all_ngrams_added() -> None:
+    model, text = small(ngrams=64, ngram_unit="both"), torch.randint(1, 50, (3, 6))
+    for part in model.ngrams:
+        torch.nn.init.normal_(part.scores)
+        assert not part.scores.requires_grad
+    assert model.encoder_share is not None
+    assert (float(model.encoder_share), model.encoder_share.requires_grad) == (1.0, False)
+    model.encoder_share.fill_(0.3)
+    characters, tokens = model.ngrams
+    torch.testing.assert_close(model(text), 0.3 * model.encoder_scores(text) + characters(text) + tokens(text))
+    assert small().encoder_share is None

@@ -93,3 +93,9 @@ def test_printing_a_model_shows_its_parts_and_their_sizes(build: Callable[..., A
         "Dropout(0.25)",
     ):
         assert part in shown
+
+
+@pytest.mark.parametrize("task", ["translator", "language_model", "classifier"])
+def test_printing_a_model_shows_how_many_parameters_it_has(build: Callable[..., Any], task: str) -> None:
+    model = build(task)
+    assert f"{count_parameters(model):,} parameters" in repr(model)

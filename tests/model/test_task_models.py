@@ -285,6 +285,8 @@ class TestPooling:
             model, text = build("classifier", pooling=how), padded(some_ids(2, 4), 2)
             assert torch.equal(model.pooled(text), pool(model.encode(text), text != PAD, how))
             assert torch.equal(model(text), model.head(model.pooled(text)))
+        model = build("classifier", pooling="answers")
+        assert torch.equal(model.pooled(text), pool(model.encode(text), text != PAD, "max"))
 
 
 class TestBadInput:
