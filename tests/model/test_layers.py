@@ -7,7 +7,11 @@ import torch
 from torch import nn
 
 from jumok.errors import ConfigError
+from jumok.model.attention import MultiHeadAttention
+from jumok.model.dropout import Dropout
+from jumok.model.embeddings import TokenEmbedding
 from jumok.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from jumok.model.positions import LearnedPositions
 from jumok.model.stacks import Decoder, Encoder
 
 
@@ -74,6 +78,26 @@ def test_a_decoder_reads_a_memory_of_another_width() -> None:
     out, present = layer(torch.randn(2, 3, 6), memory=layer.cross_attention.remember(torch.randn(2, 5, 10)))
     assert out.shape == (2, 3, 6)
     assert present.length == 3
+
+
+@pytest.mark.parametrize("layer", [EncoderLayer(4, 2, 6), DecoderLayer(4, 2, 6)], ids=["encoder", "decoder"])
+def test_the_defaults_are_the_paper_s(layer: nn.Module) -> None:
+    """Post-norm, ReLU, no bias in attention, dropout of 0.1 after each sublayer and none on the attention weights."""
+    assert isinstance(layer.feed_forward.activation, nn.ReLU)
+    assert isinstance(FeedForward(4, 6).activation, nn.ReLU)
+    rates = {name: module.rate for name, module in layer.named_modules() if isinstance(module, Dropout)}
+    assert set(rates.values()) == {0.0, 0.1}
+    assert all((rate == 0) == ("attend." in name) for name, rate in rates.items())
+    assert not any(module.pre for module in layer.modules() if isinstance(module, AddNorm))
+    assert not [name for name, _ in layer.named_parameters() if "attention" in name and "bias" in name]
+    assert not any(stack(1, 4, 2, 6).layers[0].add_norm_1.pre for stack in (Encoder, Decoder))
+
+
+def test_the_smallest_sizes() -> None:
+    x = torch.randn(1, 1, 1)
+    assert FeedForward(1, 1)(x).shape == MultiHeadAttention(1, 1)(x).shape == LearnedPositions(1, 1)(x).shape == x.shape
+    assert TokenEmbedding(1, 1)(torch.tensor([[0]])).shape == x.shape
+    assert torch.equal(Encoder(0, 1, 1, 1)(x), x)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ SHAPES: list[tuple[Any, str]] = [
         "Token ids must be of type int64 or int32, not torch.int16.",
     ),
     (
-        lambda: TokenEmbedding(7, 4)(torch.tensor([[1, 7, 9]])),
+        lambda: TokenEmbedding(7, 4)(torch.tensor([[0, 7, 9]])),
         "Token id 7 is outside the vocabulary of 7: ids go from 0 to 6.",
     ),
     (lambda: sinusoids(-1, 4), "Positions need a length and a start of at least 0, got length=-1 and start=0."),
@@ -134,7 +134,7 @@ CONFIGS: list[tuple[Any, str]] = [
     (lambda: TokenEmbedding(4, 0), "d_model=0 must be a whole number, at least 1."),
     (lambda: LearnedPositions(0, 4), "max_length=0 must be a whole number, at least 1."),
     (lambda: LearnedPositions(4, 0), "d_model=0 must be a whole number, at least 1."),
-    (lambda: make_positions("none", 4, 9), "positions='none' is unknown. Known: learned, sinusoidal."),
+    (lambda: make_positions("rotary", 4, 9), "positions='rotary' is unknown. Known: learned, sinusoidal."),
     (lambda: pool(ones(1, 2, 3), ones(1, 2).bool(), "sum"), "pooling='sum' is unknown. Known: max, mean."),
     (lambda: Dropout(1.5), "dropout=1.5 is not a rate. It must be at least 0 and below 1."),
     (
