@@ -1,21 +1,15 @@
 """A tokenizer and a model of each task."""
 
+from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
-from small_models import SIZES, make_translator, random_model
+from small_models import make_classifier, make_language_model, make_translator
 from small_translator import make_pair
 
 from jumok.engines.classifier.text import TextClassifier
-from jumok.engines.classifier.torch import TorchClassifier
 from jumok.engines.language_model.text import TextLanguageModel
-from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.translator.text import TextTranslator
-from jumok.model.classifier import Classifier
-from jumok.model.config.classifier import ClassifierConfig
-from jumok.model.config.language_model import LanguageModelConfig
-from jumok.model.language_model import LanguageModel
 from jumok.tokenizer import Tokenizer
 
 
@@ -36,15 +30,10 @@ def translator(request: pytest.FixtureRequest, tokenizer: Tokenizer) -> TextTran
 
 
 @pytest.fixture
-def classifier(tokenizer: Tokenizer, tmp_path: Any) -> TextClassifier:
-    config = ClassifierConfig.from_dict(
-        {"vocabulary": tokenizer.size, "encoder_layers": 2, "classes": 3, "window": 8, **SIZES}
-    )
-    card = {"classes": {"bad": 1, "good": 1, "so-so": 1}}
-    return TextClassifier(TorchClassifier(random_model(Classifier, config)), tokenizer, card, tmp_path)
+def classifier(tokenizer: Tokenizer, tmp_path: Path) -> TextClassifier:
+    return make_classifier(tokenizer, tmp_path)
 
 
 @pytest.fixture
-def language_model(tokenizer: Tokenizer, tmp_path: Any) -> TextLanguageModel:
-    config = LanguageModelConfig.from_dict({"vocabulary": tokenizer.size, "decoder_layers": 2, **SIZES})
-    return TextLanguageModel(TorchLanguageModel(random_model(LanguageModel, config)), tokenizer, {}, tmp_path)
+def language_model(tokenizer: Tokenizer, tmp_path: Path) -> TextLanguageModel:
+    return make_language_model(tokenizer, tmp_path)

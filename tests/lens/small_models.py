@@ -6,8 +6,16 @@ from typing import Any
 import torch
 from small_translator import small_config
 
+from jumok.engines.classifier.text import TextClassifier
+from jumok.engines.classifier.torch import TorchClassifier
+from jumok.engines.language_model.text import TextLanguageModel
+from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.translator.text import TextTranslator
 from jumok.engines.translator.torch import TorchTranslator
+from jumok.model.classifier import Classifier
+from jumok.model.config.classifier import ClassifierConfig
+from jumok.model.config.language_model import LanguageModelConfig
+from jumok.model.language_model import LanguageModel
 from jumok.model.translator import Translator
 from jumok.tokenizer import Tokenizer
 
@@ -28,3 +36,16 @@ def random_model(kind: Any, config: Any) -> Any:
 def make_translator(tokenizer: Tokenizer, **changes: object) -> TextTranslator:
     sizes = {"encoder_layers": 2, "decoder_layers": 3, **SIZES, **changes}
     return TextTranslator(TorchTranslator(random_model(Translator, small_config(tokenizer.size, **sizes))), tokenizer)
+
+
+def make_classifier(tokenizer: Tokenizer, directory: Path) -> TextClassifier:
+    config = ClassifierConfig.from_dict(
+        {"vocabulary": tokenizer.size, "encoder_layers": 2, "classes": 3, "window": 8, **SIZES}
+    )
+    card = {"classes": {"bad": 1, "good": 1, "so-so": 1}}
+    return TextClassifier(TorchClassifier(random_model(Classifier, config)), tokenizer, card, directory)
+
+
+def make_language_model(tokenizer: Tokenizer, directory: Path) -> TextLanguageModel:
+    config = LanguageModelConfig.from_dict({"vocabulary": tokenizer.size, "decoder_layers": 2, **SIZES})
+    return TextLanguageModel(TorchLanguageModel(random_model(LanguageModel, config)), tokenizer, {}, directory)

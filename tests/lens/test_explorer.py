@@ -178,16 +178,36 @@ def test_a_text_cannot_leave_its_element_in_the_page(session: Session) -> None:
 
 
 def test_a_large_page_names_what_it_left_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = saved_start(session, {"text": TEXT})["traces"][0]["trace"]
+    saved = saved_start(session, {"text": TEXT})
+    whole = saved["traces"][0]["trace"]
     assert whole["left_out"] == []
     assert all("data" in described for described in whole["arrays"].values())
-    monkeypatch.setattr("jumok.lens.page.LARGEST_SAVED", 20_000)
-    cut = saved_start(session, {"text": TEXT})["traces"][0]["trace"]
+    assert saved["left_out"]["models"] == ["two"]
+    assert [model["title"] for model in saved["models"]] == ["one"]
+    size = len(saved_page(saved).encode()) - 20_000
+    monkeypatch.setattr("jumok.lens.saved.LARGEST_PAGE", size)
+    small = saved_start(session, {"text": TEXT})
+    cut = small["traces"][0]["trace"]
     assert cut["left_out"]
     assert not [name for name in cut["left_out"] if "data" in cut["arrays"][name]]
     assert "data" in cut["arrays"]["decoder.0.cross.weights"]
-    size = sum(len(described.get("data", "")) for described in cut["arrays"].values())
-    assert size <= 20_000
+    assert size - 10_000 < len(saved_page(small).encode()) <= size
+
+
+def test_a_long_training_is_replayed_from_first_to_last_validation(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replay(step: int | None) -> Any:
+        return list(range(10, 510, 10)) if step is None else [{"number": n, "data": "x" * 9_000} for n in range(3)]
+
+    monkeypatch.setattr(session, "replay", replay)
+    saved = saved_start(session, {"text": TEXT})
+    steps = list(saved["replay"])
+    assert (steps[0], steps[-1]) == (10, 500)
+    assert 20 < len(steps) < 40
+    assert {len(sentences) for sentences in saved["replay"].values()} == {1}
+    assert saved["left_out"]["validations"] == [len(steps), 50]
+    assert saved["left_out"]["sentences"] == [1, 3]
 
 
 def test_a_trace_shows_itself_in_a_notebook_as_the_page(session: Session) -> None:

@@ -32,7 +32,7 @@ def test_what_is_recorded_is_the_attention_and_disturbs_nothing(tokenizer: Token
     translator.engine.model.eval()
     traced = lens.trace(translator, "cat dog .", target_ids=target)
     for name, array in sentence["arrays"].items():
-        found = np.frombuffer(base64.b64decode(array["data"]), "<f4").reshape(array["shape"])
+        found = np.frombuffer(base64.b64decode(array["data"]), "<f2").reshape(array["shape"])
         np.testing.assert_allclose(found, traced[f"{name}.weights"].values, atol=1e-3)
     assert set(sentence["arrays"]) == {name.removesuffix(".weights") for name in traced.find("*.weights")}
 

@@ -71,15 +71,23 @@ def open_session(model: Path, sentence: str | None = None) -> tuple[Any, dict[st
 
 def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable[[str], None] = say) -> None:
     """Write the page of a sentence to a file, and say what was left out."""
-    from jumok.lens.saved import save_page, saved_start
+    from jumok.lens.saved import LARGEST_PAGE, save_page, saved_start
 
     saved = saved_start(session, start)
     save_page(saved, path)
     say(f"Saved {path} ({path.stat().st_size / 1e6:.1f} MB). It opens in any browser.")
-    left_out = saved["traces"][0]["trace"]["left_out"]
-    if left_out:
-        shown = ", ".join(left_out[:3])
-        say(f"Left out, because the page would be too large: {counted(len(left_out), 'array')}, such as {shown}.")
+    arrays, others = saved["traces"][0]["trace"]["left_out"], saved["left_out"]
+    too_large = []
+    if arrays:
+        too_large.append(f"{counted(len(arrays), 'array')}, such as {', '.join(arrays[:3])}")
+    for what in ("validation", "sentence"):
+        kept, count = others.get(f"{what}s", [0, 0])
+        if kept < count:
+            too_large.append(f"{count - kept} of the {counted(count, what)} whose attention the training recorded")
+    if too_large:
+        say(f"Left out, because the page would be larger than {LARGEST_PAGE / 1e6:.0f} MB: {'; '.join(too_large)}.")
+    if others["models"]:
+        say(f"Left out, because the page holds one model: {', '.join(others['models'])}.")
 
 
 def _serve(session: Any, start: dict[str, Any], port: int | None, open_browser: bool) -> None:

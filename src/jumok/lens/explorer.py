@@ -70,9 +70,7 @@ class Explorer(ThreadingHTTPServer):
         return (
             self.web["index.html"]
             .replace("<!--import-map-->", f'<script type="importmap" nonce="{nonce}">{names}</script>')
-            .replace(
-                "<!--start-->", embedded_json(self.start | {"server": True, "training": self.session.run is not None})
-            )
+            .replace("<!--start-->", embedded_json(self.start | {"server": True, "training": self.session.training()}))
             .replace("<!--style-->", '<link rel="stylesheet" href="/web/style.css">')
             .replace("<!--main-->", '<script type="module" src="/web/main.js"></script>')
         )

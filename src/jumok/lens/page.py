@@ -5,6 +5,7 @@ sent with the trace; other arrays when the page asks for them, or, in a saved pa
 """
 
 import base64
+import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -16,17 +17,14 @@ from jumok.lens.traces import Trace, TracedArray
 
 INLINE = (".weights", ".mask", ".layer_ids", ".layer_probabilities", "class_scores", "class_probabilities", "surprise")
 TOP_LOGITS = 10  # tokens of a row of logits; a page never shows the whole vocabulary
-LARGEST_SAVED = 3_000_000  # characters of arrays in a saved page; what does not fit is named in it
 
 
-def document(trace: Trace, *, identity: str = "", everything: bool = False) -> dict[str, Any]:
-    """A trace for a page. With `everything`, all arrays that fit are in it, the most looked-at first."""
+def document(trace: Trace, *, identity: str = "", room: int | None = None) -> dict[str, Any]:
+    """A trace for a page. With `room`, the bytes that its JSON may have, it holds all arrays that fit, the most
+    looked-at first, and names the others in `left_out`."""
     shown = [name for name in trace if name not in ("logits", "probabilities")]
     inline = [name for name in shown if name.endswith(INLINE)]
-    left_out: list[str] = []
-    if everything:
-        inline, left_out = _fitting(trace, inline, shown)
-    return {
+    found: dict[str, Any] = {
         "id": identity,
         "task": trace.task,
         "text": trace.text,
@@ -35,11 +33,18 @@ def document(trace: Trace, *, identity: str = "", everything: bool = False) -> d
         "facts": {name: value for name, value in trace.facts.items() if name != "vocabulary"},
         "search": asdict(trace.search) if trace.search else None,
         "predictions": predictions(trace),
-        "arrays": {name: _described(trace, name, name in inline) for name in shown},
+        "arrays": {name: _described(trace, name) for name in shown},
         "tokens": _shown_tokens(trace),
         "glossary": glossary(),
-        "left_out": left_out,
+        "left_out": [],
     }
+    if room is not None:
+        described = json.dumps(found, ensure_ascii=False)
+        room -= len(described.encode()) + 5 * described.count("<")  # a page has them escaped
+        inline, found["left_out"] = _fitting(trace, inline, shown, room - len(json.dumps(shown)))
+    for name in inline:
+        found["arrays"][name]["data"] = base64.b64encode(encoded(trace[name])).decode("ascii")
+    return found
 
 
 def predictions(trace: Trace) -> list[dict[str, Any]] | None:
@@ -80,18 +85,14 @@ def _prediction(token: int, vocabulary: list[str], logits: Any, probabilities: A
     }
 
 
-def _described(trace: Trace, name: str, inline: bool) -> dict[str, Any]:
-    """Axes and shape of an array; the values too if they are sent at once."""
-    described: dict[str, Any] = {"axes": trace.axes_of(name), "shape": trace.shape_of(name)}
-    if inline:
-        described["data"] = base64.b64encode(encoded(trace[name])).decode("ascii")
-    return described
+def _described(trace: Trace, name: str) -> dict[str, Any]:
+    """Axes and shape of an array."""
+    return {"axes": trace.axes_of(name), "shape": trace.shape_of(name)}
 
 
-def _fitting(trace: Trace, first: Iterable[str], shown: list[str]) -> tuple[list[str], list[str]]:
+def _fitting(trace: Trace, first: Iterable[str], shown: list[str], room: int) -> tuple[list[str], list[str]]:
     """Which arrays are saved and which are left out: as many as fit, `first` ones first, then small before large."""
     order = [*first, *sorted((name for name in shown if name not in set(first)), key=lambda name: _size(trace, name))]
-    room = LARGEST_SAVED
     saved: list[str] = []
     left_out: list[str] = []
     for name in order:
@@ -101,5 +102,5 @@ def _fitting(trace: Trace, first: Iterable[str], shown: list[str]) -> tuple[list
 
 
 def _size(trace: Trace, name: str) -> int:
-    """Characters of base64."""
-    return -(-4 * int(np.prod(trace.shape_of(name))) // 3) * 4
+    """Bytes that the values of an array add to the JSON: base64 and its key."""
+    return -(-4 * int(np.prod(trace.shape_of(name))) // 3) * 4 + len(', "data": ""')

@@ -46,7 +46,7 @@ def recorded_steps(run: Path, log: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def recorded_attention(run: Path, step: int, tokenizer: Any) -> list[dict[str, Any]]:
-    """The sentences of a validation: tokens of both sides, and for each attention its shape and float32 in base64."""
+    """The sentences of a validation: tokens of both sides, and for each attention its shape and float16 in base64."""
     path = _file(run, step)
     if not path.is_file():
         raise InputError(f"The attention of step {step} was not recorded.")
@@ -59,12 +59,12 @@ def recorded_attention(run: Path, step: int, tokenizer: Any) -> list[dict[str, A
         own = {name.split("/")[1]: values for name, values in tensors.items() if name.startswith(f"{number}/")}
         source, target = (tokenizer.pieces(own.pop(side).tolist()) for side in ("source", "target"))
         arrays = {name: {"shape": values.shape, "data": _encoded(values)} for name, values in sorted(own.items())}
-        found.append({"source": source, "target": target, "arrays": arrays})
+        found.append({"number": int(number), "source": source, "target": target, "arrays": arrays})
     return found
 
 
 def _encoded(values: Any) -> str:
-    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f2").tobytes()).decode("ascii")
 
 
 def _file(run: Path, step: int) -> Path:

@@ -1,6 +1,7 @@
 """The explorer as one file: the page with its modules, its style and its traces inside. It opens by `file://`."""
 
 import base64
+import json
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from jumok.lens.page import document
 from jumok.lens.session import Session
 from jumok.lens.traces import Trace
 
+LARGEST_PAGE = 3_000_000  # bytes; arrays that do not fit are named in the page
+LARGEST_REPLAY = 300_000  # of these, for the attention recorded by a training
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -41,19 +44,43 @@ def save_page(start: dict[str, Any], path: Path) -> None:
 
 
 def saved_start(session: Session, start: dict[str, Any]) -> dict[str, Any]:
-    """What a saved page needs instead of a server: models, the trace of its sentence, the log of the training."""
+    """What a saved page needs instead of a server: its model, the trace of its sentence, the log of the training and
+    its replay. What it does not hold, and a person could look for, is named in `left_out`."""
     request = {"model": 0, "text": start["text"]}
-    traces = [{"request": request, "trace": session.trace(request, everything=True)}]
+    replay, left_out = _replay(session)
+    first, *others = session.models()
     saved = {
         **start,
-        "training": session.run is not None,
-        "models": session.models(),
-        "traces": traces,
+        "samples": [],
+        "training": session.training(),
+        "models": [first],
         "log": session.log(),
+        "replay": replay,
+        "left_out": {**left_out, "models": [model["title"] for model in others]},
+        "traces": [],
     }
-    if session.model(0).task == "classifier":
+    if first["task"] == "classifier":
         saved["attributions"] = [{"request": request, "attribution": session.attribution(request)}]
+    if first["task"] == "translator":  # greedy search beside beam search, without its arrays
+        greedy = session.trace({**request, "beam": 1}) | {"arrays": {}, "predictions": None, "glossary": {}}
+        saved["traces"].append({"request": {**request, "beam": 1}, "trace": greedy})
+    room = LARGEST_PAGE - len(saved_page(saved).encode())
+    saved["traces"].insert(0, {"request": request, "trace": session.trace(request, room=room)})
     return saved
+
+
+def _replay(session: Session) -> tuple[dict[int, Any], dict[str, list[int]]]:
+    """The recorded attention of a training by step: of its first sentence, at as many validations as there is room for,
+    evenly spread, with the first and the last. And how many of all validations and sentences these are."""
+    steps = session.replay(None)
+    if not steps:
+        return {}, {}
+    last = session.replay(steps[-1])
+    fit = max(2, LARGEST_REPLAY // max(1, len(json.dumps(last[:1]))))
+    spread = {round(place * (len(steps) - 1) / max(1, fit - 1)) for place in range(fit)}
+    chosen = steps if len(steps) <= fit else [steps[place] for place in sorted(spread)]
+    kept = {step: session.replay(step)[:1] for step in chosen}
+    return kept, {"validations": [len(chosen), len(steps)], "sentences": [min(1, len(last)), len(last)]}
 
 
 def framed_page(trace: Trace, height: int = 780) -> str:
@@ -64,8 +91,7 @@ def framed_page(trace: Trace, height: int = 780) -> str:
     start = {
         "text": trace.text,
         "models": [model | {"card": card}],
-        "traces": [{"request": request, "trace": document(trace, everything=True)}],
-        "training": False,
+        "traces": [{"request": request, "trace": document(trace, room=LARGEST_PAGE)}],
     }
     frame = f'width="100%" height="{height}" style="border: 0" title="{escape(repr(trace))}"'
     return f'<iframe srcdoc="{escape(saved_page(start))}" {frame}></iframe>'

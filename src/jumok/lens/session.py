@@ -20,7 +20,7 @@ from jumok.lens.page import document, encoded
 from jumok.lens.replay import recorded_attention, recorded_steps
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import torch_engine, trace
-from jumok.training.records import read_log
+from jumok.training.records import read_log, read_run
 
 LONGEST_TEXT = 4_000  # characters
 KEPT_TRACES = 16
@@ -116,8 +116,8 @@ class Session:
             found.append({"id": number, "title": entry.title, "code": entry.code, "config": config, **facts})
         return found
 
-    def trace(self, contents: dict[str, Any], *, everything: bool = False) -> dict[str, Any]:
-        """The document of a text's trace; its arrays can be asked for by its id. `everything` is for a saved page."""
+    def trace(self, contents: dict[str, Any], *, room: int | None = None) -> dict[str, Any]:
+        """The document of a text's trace; its arrays can be asked for by its id. `room` is for a saved page."""
         request = parse(TraceRequest, contents)
         with self._running:
             model = self.model(request.model)
@@ -128,7 +128,7 @@ class Session:
             self._traces[identity] = found
             while len(self._traces) > KEPT_TRACES:
                 self._traces.popitem(last=False)
-        return document(found, identity=identity, everything=everything)
+        return document(found, identity=identity, room=room)
 
     def array(self, identity: str, name: str) -> bytes:
         """The values of an array of a trace, as float32."""
@@ -166,6 +166,14 @@ class Session:
         if self.run is None:
             raise InputError("This model has no run directory.")
         return recorded_attention(self.run, step, self.model(0).tokenizer)
+
+    def training(self) -> dict[str, Any] | None:
+        """Schedule of the learning rate, as run.json has it, of the training whose run directory this is; None without
+        one."""
+        if self.run is None:
+            return None
+        settings = (read_run(self.run) or {}).get("settings", {})
+        return {**settings.get("schedule", {}), "lr": settings.get("optimizer", {}).get("lr")}
 
     def log(self) -> list[dict[str, Any]]:
         """The log of the training whose run directory this is, which may be writing it; empty without one."""

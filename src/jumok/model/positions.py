@@ -8,14 +8,14 @@ from jumok.errors import ConfigError, ShapeError, require_at_least, require_choi
 from jumok.model.config.base import POSITIONS
 
 
-def sinusoids(length: int, d_model: int, start: int = 0) -> Float[Tensor, "T D"]:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, for pos = start … start + length - 1.
+def sinusoids(length: int, d_model: int, start: int = 0, base: float = 10000.0) -> Float[Tensor, "T D"]:
+    """PE(pos, 2i) = sin(pos / base^(2i/D)), PE(pos, 2i+1) = cos of the same, for pos = start … start + length - 1.
     In float64, rounded once: in float32 the angle would be wrong in the fourth digit at position 10,000."""
     _check_span(start, length)
     if d_model < 2 or d_model % 2:
         raise ConfigError(f"Sinusoids come in pairs of sine and cosine, so their width must be even and not {d_model}.")
     position = torch.arange(start, start + length, dtype=torch.float64)[:, None]
-    frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
 

@@ -5,7 +5,7 @@ import { css, diverging, sequential } from "jumok/colors.js";
 import { choice, fill, h, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
-import { python } from "jumok/python.js";
+import { list, python } from "jumok/python.js";
 import { byWords, entropy, share, shown, wordsOf } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -129,6 +129,7 @@ async function showBig(root, app, kind, chosen) {
   const common = { rows, columns, value: (r, c) => matrix.at(r, c), hidden: why, scale, describe };
   const form = stage === "mixed" ? "map" : (place.form ?? "map");
   const picture = form === "lines" ? lines(common) : form === "bars" ? bars(common, app) : map(common, stage, chosen);
+  const row = form === "bars" ? [Math.min(place.query ?? rows.length - 1, rows.length - 1)] : [];
   const notes = { future: kind === "decoder.self" && stage !== "scores" ? t("mask.future") : "" };
   fill(
     root,
@@ -137,7 +138,7 @@ async function showBig(root, app, kind, chosen) {
       caption: `${name} · ${t(`stage.${stage}.formula`)}`,
       picture,
       name: name.replaceAll(".", "-"),
-      python: python(app, name, chosen.head),
+      python: words ? byWordsInPython(app, name, chosen, queries, keys, row) : python(app, name, [...chosen.leading, chosen.head, ...row]),
       extra: legend(scale, notes),
     }),
     h(
@@ -148,6 +149,13 @@ async function showBig(root, app, kind, chosen) {
       fact(t("atlas.previous"), number(share(chosen.weights, -1), 2)),
     ),
   );
+}
+
+/** The code for weights between words: a word attends with the mean of its subwords, and is attended to with their sum. */
+function byWordsInPython(app, name, { leading, head }, queries, keys, row) {
+  const slices = (tokens) => list(wordsOf(tokens).map(({ first, end }) => `slice(${first}, ${end})`));
+  const index = row.map((one) => `[${one}]`).join("");
+  return `${python(app, name, [...leading, head])}queries = ${slices(queries)}  # tokens of each word\nkeys = ${slices(keys)}\nvalues = [[values[q, k].sum(1).mean() for k in keys] for q in queries]${index}\n`;
 }
 
 /** Why a cell is masked: because it lies in the future, or is padding. */

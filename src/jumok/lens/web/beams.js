@@ -3,11 +3,12 @@
 import { fill, h, number, segments } from "jumok/dom.js";
 import { standalone, table } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
-import { loading, tracing } from "jumok/python.js";
+import { list, loading, tracing } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 const [WIDTH, HEIGHT] = [116, 30];
+const NODE = ["parent", "step", "text", "log_prob", "total", "score", "fate", "reason"];
 
 export const id = "beams";
 export const tasks = ["translator"];
@@ -23,6 +24,7 @@ export async function show(root, app) {
   const trace = beam === app.trace.search.beam && !forced ? app.trace : await app.source.trace(request);
   const greedy = (await app.source.has(app.request({ beam: 1 }))) ? await app.source.trace(app.request({ beam: 1 })) : null;
   const search = trace.search;
+  const sizes = app.source.live ? [1, 2, 3, 5, 8] : [...(greedy ? [1] : []), app.trace.search.beam]; // a saved page has no others
   const chosen = Math.min(app.place.node ?? search.best, search.nodes.length - 1);
   fill(
     root,
@@ -30,7 +32,7 @@ export async function show(root, app) {
     h(
       "div",
       { class: "controls" },
-      segments(t("beams.beam"), [1, 2, 3, 5, 8].map((size) => [size, t("beams.size", { size })]), beam, (size) => app.go({ beam: size, node: null })),
+      segments(t("beams.beam"), sizes.map((size) => [size, t("beams.size", { size })]), beam, (size) => app.go({ beam: size, node: null })),
       forced && h("button", { type: "button", onclick: () => app.go({ force: null, node: null }) }, t("beams.unforce")),
     ),
     compared(trace, greedy, beam),
@@ -54,9 +56,9 @@ function compared(trace, greedy, beam) {
 }
 
 function searched(app, beam, forced) {
-  const options = [beam !== app.trace.search.beam && `beam=${beam}`, forced && `force=[${forced.join(", ")}]`].filter(Boolean);
-  const call = tracing(app).replace(/\)$/, options.length ? `, ${options.join(", ")})` : ")");
-  return `${loading(app)}from jumok.lens import trace\n\nsearch = ${call}.search\nvalues = [(node.step, node.text, node.score, node.fate) for node in search.nodes]\n`;
+  const options = [beam !== app.trace.search.beam && `beam=${beam}`, forced && `force=${list(forced)}`].filter(Boolean);
+  const fields = NODE.map((name) => `node.${name}`).join(", ");
+  return `${loading(app)}from jumok.lens import trace\n\nsearch = ${tracing(app, app.trace, options)}.search\nvalues = [(${fields}) for node in search.nodes]\n`;
 }
 
 /** Where every node stands: a column a step, the best on top. */
@@ -205,7 +207,5 @@ function pathTexts(search, index) {
 
 /** Every node with its scores and its fate. */
 function nodes(search) {
-  const rows = search.nodes.map((node, index) => [index, node.parent, node.step, node.text, node.log_prob, node.total, node.score, node.fate, node.reason]);
-  const head = ["node", "parent", "step", "token", "log_prob", "total", "score", "fate", "reason"];
-  return table([head, ...rows]);
+  return table([["node", ...NODE], ...search.nodes.map((node, index) => [index, ...NODE.map((name) => node[name])])]);
 }

@@ -2,12 +2,12 @@
 
 import { h, number } from "jumok/dom.js";
 
-const TEXT = 'text{font:12px system-ui,sans-serif;fill:var(--text)}.grid,.axis{stroke:var(--line);fill:none}.edge{stroke:var(--quiet)}';
+const TEXT = 'text{font:12px system-ui,sans-serif;fill:var(--text)}.grid,.axis{stroke:var(--line);fill:none}.edge{stroke:var(--quiet)}.chord{stroke:var(--accent);opacity:.5}.dot{fill:var(--accent)}';
 
 const COLORS = ["var(--accent)", "var(--warm)", "#2a8f6d", "#b8860b", "#4a78c2"];
 const [LEFT, BOTTOM, TOP, RIGHT] = [58, 34, 20, 12];
 
-/** `series`: [{name, points: [[x, y], …], dashed}]; `range`: [[x from, x to], [y from, y to]] if not that of the points. */
+/** `series`: [{name, points: [[x, y], …], dashed, mark (a help line, not data)}]; `range`: [[x from, x to], [y from, y to]] if not that of the points. */
 export function chart({ series, x, y, width = 620, height = 280, range, log = false }) {
   const points = series.flatMap((one) => one.points).filter(([, value]) => Number.isFinite(value) && (!log || value > 0));
   const scaled = (value) => (log ? Math.log10(value) : value);
@@ -32,7 +32,7 @@ export function chart({ series, x, y, width = 620, height = 280, range, log = fa
     }
   });
   const names = series.length > 1 ? h("p", { class: "legend" }, series.map((one, index) => h("span", {}, h("i", { class: "swatch", style: { background: one.color ?? COLORS[index % COLORS.length] } }), one.name))) : null;
-  const csv = () => table([["series", "x", "y"], ...series.flatMap((one) => one.points.map(([at, value]) => [one.name, at, value]))]);
+  const csv = () => table([["series", "x", "y"], ...series.filter((one) => !one.mark).flatMap((one) => one.points.map(([at, value]) => [one.name, at, value]))]);
   return { element: h("div", { class: "map-scroller" }, svg, names), svg: () => standalone(svg, series.map((one, index) => [one.name, one.color ?? COLORS[index % COLORS.length]])), csv };
 }
 

@@ -1,10 +1,11 @@
 // Two sentences, or two models: their outputs, scores, and where their attention differs.
 
 import { diverging } from "jumok/colors.js";
-import { choice, debounce, fill, h, number } from "jumok/dom.js";
+import { choice, fill, h, number, writing } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
 import { NeedsServer } from "jumok/api.js";
+import { loading, tracing } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -13,8 +14,7 @@ export const id = "compare";
 export async function show(root, app) {
   const { place } = app;
   const models = app.models.map((model) => [String(model.id), model.title]);
-  const write = debounce((other) => app.go({ other }), 300);
-  const input = h("input", { type: "text", class: "wide", value: place.other ?? app.trace.text, "aria-label": t("compare.other"), oninput: (event) => write(event.target.value) });
+  const input = h("input", { type: "text", class: "wide", value: place.other ?? app.trace.text, "aria-label": t("compare.other"), ...writing((other) => app.go({ other }), 300) });
   const result = h("section", { "aria-live": "polite" });
   fill(
     root,
@@ -29,13 +29,13 @@ export async function show(root, app) {
   );
   try {
     const request = { model: Number(place.with ?? app.place.model ?? 0), text: place.other ?? app.trace.text };
-    await showDifference(result, app, await app.source.trace(request));
+    await showDifference(result, app, await app.source.trace(request), request.model);
   } catch (error) {
     fill(result, h("p", { class: "quiet" }, error instanceof NeedsServer ? t("status.needs_model") : error.message));
   }
 }
 
-async function showDifference(root, app, other) {
+async function showDifference(root, app, other, model) {
   const [one, two] = [app.trace, other];
   const names = Object.keys(one.arrays).filter((name) => name.endsWith(".weights") && same(one.arrays[name].shape, two.arrays[name]?.shape));
   const score = (trace) => trace.search && trace.search.nodes[trace.search.best].score;
@@ -48,11 +48,11 @@ async function showDifference(root, app, other) {
       h("tbody", {}, [one, two].map((trace, index) => h("tr", {}, h("th", { scope: "row" }, index ? "B" : "A"), h("td", {}, trace.text), h("td", {}, trace.output), h("td", {}, score(trace) === null ? "" : number(score(trace)))))),
       score(one) !== null && h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "B − A"), h("td", {}), h("td", {}), h("td", { "data-difference": "score" }, number(score(two) - score(one))))),
     ),
-    names.length ? await differenceMap(app, one, two, names) : h("p", { class: "quiet" }, t("compare.lengths")),
+    names.length ? await differenceMap(app, one, two, names, model) : h("p", { class: "quiet" }, t("compare.lengths")),
   );
 }
 
-async function differenceMap(app, one, two, names) {
+async function differenceMap(app, one, two, names, model) {
   const name = names.includes(app.place.name) ? app.place.name : names[names.length - 1];
   const [a, b] = await Promise.all([app.source.array(one, name), app.source.array(two, name)]);
   const leading = a.axes[0] === "window" ? [0] : [];
@@ -76,8 +76,14 @@ async function differenceMap(app, one, two, names) {
       choice(t("softhard.attention"), names.map((each) => [each, each.replace(/\.weights$/, "")]), name, (next) => app.go({ name: next })),
       choice(t("axis.head"), Array.from({ length: a.shape[leading.length] }, (_, index) => [String(index), String(index)]), String(head), (next) => app.go({ head: Number(next) })),
     ),
-    figure({ title: t("compare.map"), caption: `${name} · B − A`, picture, name: "difference", extra: legend(scale, {}) }),
+    figure({ title: t("compare.map"), caption: `${name} · B − A`, picture, name: "difference", python: subtracting(app, two, model, name, [...leading, head]), extra: legend(scale, {}) }),
   );
+}
+
+function subtracting(app, other, model, name, indices) {
+  const part = `[${JSON.stringify(name)}].values${indices.map((index) => `[${index}]`).join("")}`;
+  const again = model === (app.place.model ?? 0) ? "" : loading(app, model);
+  return `${loading(app)}from jumok.lens import trace\n\na = ${tracing(app)}${part}\n${again}b = ${tracing(app, other)}${part}\nvalues = b - a\n`;
 }
 
 function same(a, b) {

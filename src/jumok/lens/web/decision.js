@@ -38,7 +38,7 @@ async function probabilities(app) {
     caption: app.trace.glossary.class_probabilities.formula,
     picture: barChart({ rows, series: [t("column.probability")], range: [0, 1], label: t("decision.probabilities") }),
     name: "probabilities",
-    python: `${loading(app)}values = model.classify(${JSON.stringify(app.trace.text)}).probabilities\n`,
+    python: `${loading(app)}found = model.classify(${JSON.stringify(app.trace.text)}).probabilities\nvalues = sorted(found.items(), key=lambda one: -one[1])\n`,
   });
 }
 

@@ -56,11 +56,40 @@ export function number(value, digits = 3) {
   return text.replace("-", "−");
 }
 
-/** Run once the browser is idle enough to draw, and only the last of several calls. */
-export function debounce(run, milliseconds) {
-  let timer = 0;
-  return (...values) => {
+/** Listeners for a text field: `run(text)` after a pause in typing, and never with a syllable that is still composed. */
+export function writing(run, milliseconds) {
+  let [timer, composing] = [0, false];
+  const write = (event) => {
     clearTimeout(timer);
-    timer = setTimeout(() => run(...values), milliseconds);
+    const { value } = event.target;
+    if (!composing) timer = setTimeout(() => run(value), milliseconds);
   };
+  return { oninput: write, oncompositionstart: () => (composing = true), oncompositionend: (event) => ((composing = false), write(event)) };
+}
+
+/** Which control inside an element has the focus, so that it can be found again after everything was drawn anew. */
+export function focused(root) {
+  const element = document.activeElement;
+  if (!element || element === root || !root.contains(element)) return null;
+  const { selectionStart, selectionEnd } = element.type === "text" ? element : {};
+  return { key: controlName(element), place: alike(root, controlName(element)).indexOf(element), selectionStart, selectionEnd };
+}
+
+/** Focus the control that had it; of a tree, the item that is selected now. */
+export function refocus(root, focus) {
+  if (!focus) return;
+  const found = alike(root, focus.key);
+  const element = found[focus.place] ?? found[0];
+  element?.focus({ preventScroll: true });
+  if (focus.selectionStart !== undefined) element?.setSelectionRange(focus.selectionStart, focus.selectionEnd);
+}
+
+function alike(root, key) {
+  return [...root.querySelectorAll('a, button, input, select, [tabindex="0"]')].filter((element) => controlName(element) === key);
+}
+
+function controlName(element) {
+  if (element.getAttribute("role") === "treeitem") return "treeitem";
+  const field = element.closest("label")?.querySelector("span");
+  return `${element.tagName} ${element.getAttribute("aria-label") ?? (field ?? element).textContent}`;
 }

@@ -3,7 +3,7 @@
 import { h } from "jumok/dom.js";
 import { t } from "jumok/texts.js";
 
-/** `picture` has an element, and csv(), svg() and a canvas where it can be saved so; `python` is code for a notebook. */
+/** `picture` has an element, csv(), and svg() or a canvas if it is more than a table; `python` gets the numbers of its csv(). */
 export function figure({ title, caption, picture, python, name, extra }) {
   const buttons = h("div", { class: "figure-buttons", role: "toolbar", "aria-label": t("figure.save") });
   const save = (label, run) => buttons.append(h("button", { type: "button", class: "small", onclick: run }, label));
@@ -11,13 +11,11 @@ export function figure({ title, caption, picture, python, name, extra }) {
   else if (picture.svg) save("PNG", async () => download(await drawn(picture.svg()), `${name}.png`));
   if (picture.svg) save("SVG", () => download(new Blob([picture.svg()], { type: "image/svg+xml" }), `${name}.svg`));
   if (picture.csv) save("CSV", () => download(new Blob(["\ufeff", picture.csv()], { type: "text/csv" }), `${name}.csv`));
-  if (python) {
-    save(t("figure.python"), async (event) => {
-      await copy(python);
-      event.target.textContent = t("figure.copied");
-      setTimeout(() => (event.target.textContent = t("figure.python")), 1500);
-    });
-  }
+  save(t("figure.python"), async (event) => {
+    await copy(python);
+    event.target.textContent = t("figure.copied");
+    setTimeout(() => (event.target.textContent = t("figure.python")), 1500);
+  });
   return h(
     "figure",
     {},

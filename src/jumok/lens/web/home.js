@@ -44,12 +44,21 @@ function samples(app) {
   return [h("h2", {}, t("home.samples")), h("ul", { class: "samples" }, list)];
 }
 
-/** A saved page of a large model does not hold everything: it says what is missing. */
+/** A saved page does not hold everything: it says what is missing, and why. */
 function leftOut(app) {
-  const names = app.trace?.left_out ?? [];
-  if (!names.length) return null;
-  const list = h("details", {}, h("summary", {}, t("status.left_out.names", { count: names.length, names: names.slice(0, 3).join(", ") })), h("p", { class: "quiet" }, names.join(", ")));
-  return h("div", { "data-left-out": names.length }, list);
+  if (app.source.live) return null;
+  const arrays = app.trace?.left_out ?? [];
+  const { models = [], validations: [kept, all] = [0, 0], sentences: [some, recorded] = [0, 0] } = app.start.left_out ?? {};
+  const run = app.start.path ? `jumok look -m ${app.start.path}` : "jumok look";
+  const items = [
+    ["arrays", arrays.length, { count: arrays.length, names: arrays.slice(0, 3).join(", ") }, arrays.length > 3 && h("details", {}, h("summary", {}, t("saved.names")), h("p", { class: "quiet" }, arrays.join(", ")))],
+    ["models", models.length, { names: models.join(", ") }],
+    ["validations", kept < all, { kept, all }],
+    ["sentences", some < recorded, { kept: some, all: recorded }],
+    ["model", true, {}, h("code", {}, run)],
+  ];
+  const list = items.filter(([, there]) => there).map(([key, , values, more]) => h("li", { "data-left-out": key }, t(`saved.${key}`, values), " ", more));
+  return [h("h2", {}, t("saved.title")), h("ul", {}, list)];
 }
 
 function fact(name, value) {

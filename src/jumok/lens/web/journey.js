@@ -4,7 +4,8 @@ import { diverging, sequential } from "jumok/colors.js";
 import { choice, fill, h, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
-import { python } from "jumok/python.js";
+import { table } from "jumok/chart.js";
+import { python, traced } from "jumok/python.js";
 import { shown, statistics } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -48,7 +49,7 @@ export async function show(root, app) {
     strip(app, stations, name),
     detail,
   );
-  root.querySelector('.box[aria-current="true"]')?.scrollIntoView({ block: "nearest", inline: "center" });
+  queueMicrotask(() => root.querySelector('.box[aria-current="true"]')?.scrollIntoView({ block: "nearest", inline: "center" })); // when the view is in the page
   await showDetail(detail, app, name, step);
 }
 
@@ -137,20 +138,22 @@ async function showDetail(root, app, name, step) {
   }
   const array = await app.source.array(trace, name);
   if (kind === "ids") {
-    fill(root, head, tokens(trace, name, array));
+    fill(root, head, tokens(app, name, array));
     return;
   }
   await showArray(root, app, head, array, step);
 }
 
 /** The tokens and their ids. */
-function tokens(trace, name, array) {
-  const texts = trace.sides[name.split(".")[0]];
-  return h(
+function tokens(app, name, array) {
+  const texts = app.trace.sides[name.split(".")[0]];
+  const element = h(
     "ol",
     { class: "tokens" },
     texts.map((token, index) => h("li", {}, h("strong", {}, shown(token, index, texts)), h("code", {}, String(array.data[index])))),
   );
+  const csv = () => table([["token", "id"], ...texts.map((token, index) => [token, array.data[index]])]);
+  return figure({ title: name, caption: shapeOf(app.trace, name), picture: { element, csv }, name: name.replaceAll(".", "-"), python: python(app, name) });
 }
 
 async function showArray(root, app, head, array, step) {
@@ -197,7 +200,7 @@ async function showArray(root, app, head, array, step) {
       caption: shapeOf(trace, array.name),
       picture,
       name: array.name.replaceAll(".", "-"),
-      python: python(app, array.name, chosen ?? undefined),
+      python: python(app, array.name, indices, visible < whole.rows ? visible : null),
       extra: legend(scale, { future: kind === "weights" && mask ? t("mask.future") : "" }),
     }),
     readout,
@@ -276,14 +279,15 @@ function decoderSays(app, name, step) {
 /** The end: the most probable tokens of a step, and the one that was chosen. */
 function result(app, step) {
   const { chosen, top } = app.trace.predictions[step];
-  return h(
+  const names = ["token", "id", "logit", "probability"];
+  const element = h(
     "div",
     {},
     h("p", {}, t("journey.chosen", { step }), " ", h("strong", { class: "chosen" }, chosen.text), ` ${number(chosen.probability)}`),
     h(
       "table",
       { class: "top" },
-      h("thead", {}, h("tr", {}, ["token", "id", "logit", "probability"].map((name) => h("th", {}, t(`column.${name}`))))),
+      h("thead", {}, h("tr", {}, names.map((name) => h("th", {}, t(`column.${name}`))))),
       h(
         "tbody",
         {},
@@ -300,4 +304,8 @@ function result(app, step) {
       ),
     ),
   );
+  const csv = () => table([names, ...top.map((one) => [one.text, one.id, one.logit, one.probability])]);
+  const rows = ["logits", "probabilities"].map((name) => `found["${name}"].values[${step}]`).join(", ");
+  const python = `import numpy as np\n\n${traced(app)}logits, probabilities = ${rows}\nbest = np.argsort(-probabilities, kind="stable")[:${top.length}]\nvalues = [(token, logits[token], probabilities[token]) for token in best]\n`;
+  return figure({ title: t("journey.result"), caption: meaningOf(app.trace, "probabilities").formula, picture: { element, csv }, name: `logits-${step}`, python });
 }

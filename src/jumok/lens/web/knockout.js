@@ -1,8 +1,11 @@
 // Head knock-out: heads switched off, and what becomes of the translation.
 
+import { table } from "jumok/chart.js";
 import { css, diverging } from "jumok/colors.js";
 import { fill, h, number, segments } from "jumok/dom.js";
+import { figure } from "jumok/figure.js";
 import { legend } from "jumok/heatmap.js";
+import { loading, tracing } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 import { NeedsServer } from "jumok/api.js";
@@ -78,7 +81,7 @@ async function showResult(root, app, off, way) {
     root,
     h("h2", {}, t("knockout.result")),
     h("table", { class: "plain" }, h("tbody", {}, line(t("knockout.before"), marked(app.trace, after)), line(t("knockout.after"), marked(after, app.trace)))),
-    forced && changes(app.trace, forced),
+    forced && changes(app, forced, heads),
   );
 }
 
@@ -115,24 +118,39 @@ export function common(a, b) {
 }
 
 /** The change of each token's log-probability, with the output of before forced. */
-function changes(before, forced) {
+function changes(app, forced, heads) {
+  const before = app.trace;
   const deltas = before.predictions.map((one, step) => Math.log(forced.predictions[step].chosen.probability) - Math.log(one.chosen.probability));
   const scale = diverging(Math.min(...deltas), Math.max(...deltas));
   const total = deltas.reduce((sum, delta) => sum + delta, 0);
-  return h(
-    "div",
-    {},
-    h("h3", {}, t("knockout.delta")),
-    legend(scale, {}),
-    h(
-      "ol",
-      { class: "tokens" },
-      deltas.map((delta, step) =>
-        h("li", { style: { borderColor: css(scale.color(delta)) } }, h("strong", {}, shown(before.sides.chosen[step], step, before.sides.chosen)), h("span", { "data-delta": step }, number(delta))),
-      ),
-    ),
-    h("p", {}, t("knockout.total", { total: number(total) })),
+  const tokens = before.sides.chosen.map((token, step) => shown(token, step, before.sides.chosen));
+  const list = h(
+    "ol",
+    { class: "tokens" },
+    deltas.map((delta, step) => h("li", { style: { borderColor: css(scale.color(delta)) } }, h("strong", {}, tokens[step]), h("span", { "data-delta": step }, number(delta)))),
   );
+  return figure({
+    title: t("knockout.delta"),
+    caption: t("knockout.total", { total: number(total) }),
+    extra: legend(scale, {}),
+    picture: { element: list, csv: () => table([["token", "Δ log P"], ...deltas.map((delta, step) => [tokens[step], delta])]) },
+    name: "knockout",
+    python: withoutHeads(app, heads),
+  });
+}
+
+function withoutHeads(app, heads) {
+  const off = heads.map(([attention, head, way]) => `("${attention}", ${head}): "${way}"`).join(", ");
+  const forced = app.trace.task === "translator" ? ["target_ids=chosen[:-1]"] : [];
+  return [
+    `import numpy as np\n\n${loading(app)}from jumok.lens import changed, trace\n`,
+    `before = ${tracing(app)}`,
+    'chosen = before.facts["chosen"]',
+    `with changed(model, heads={${off}}):`,
+    `    after = ${tracing(app, app.trace, forced)}`,
+    'shares = [one["probabilities"].values[range(len(chosen)), chosen] for one in (before, after)]',
+    "values = np.log(shares[1]) - np.log(shares[0])\n",
+  ].join("\n");
 }
 
 /** Rank all heads, with progress and a way to cancel. */
@@ -140,6 +158,8 @@ export function showRanking(root, app, way, toggle) {
   const list = h("ol", { class: "ranking" });
   const progress = h("progress", { max: attentionsOf(app.trace).reduce((sum, one) => sum + one.heads, 0), value: 0, "aria-label": t("knockout.rank") });
   const found = [];
+  const target = app.trace.task === "language_model" ? null : app.trace.output;
+  const csv = () => table([["attention", "head", "Δ log P"], ...found.map((one) => [one.attention, one.head, one.log_prob])]);
   let running = null;
   const start = h("button", { type: "button", onclick: () => (running ? running.abort() : rank()) }, t("knockout.rank"));
   async function rank() {
@@ -147,7 +167,7 @@ export function showRanking(root, app, way, toggle) {
     start.textContent = t("knockout.cancel");
     found.length = 0;
     try {
-      await app.source.rank({ model: app.place.model ?? 0, text: app.trace.text, target: app.trace.task === "language_model" ? null : app.trace.output, way }, (head) => {
+      await app.source.rank({ model: app.place.model ?? 0, text: app.trace.text, target, way }, (head) => {
         found.push(head);
         progress.value = found.length;
         found.sort((a, b) => a.log_prob - b.log_prob);
@@ -161,5 +181,16 @@ export function showRanking(root, app, way, toggle) {
       start.textContent = t("knockout.rank");
     }
   }
-  fill(root, h("h2", {}, t("knockout.ranking")), h("p", { class: "quiet" }, t("knockout.ranking.note")), h("div", { class: "controls" }, start, progress), list);
+  const element = h("div", {}, h("div", { class: "controls" }, start, progress), list);
+  fill(root, figure({ title: t("knockout.ranking"), caption: t("knockout.ranking.note"), picture: { element, csv }, name: "heads", python: ranking(app, target, way) }));
+}
+
+function ranking(app, target, way) {
+  const example = `(${JSON.stringify(app.trace.text)}, ${JSON.stringify(target ?? "")})`;
+  return [
+    `${loading(app)}from jumok.lens.importance import measure_for, rank_heads\n`,
+    `measure = measure_for(model, [${example}], score=False)`,
+    `heads = sorted(rank_heads(model, measure, "${way}"), key=lambda head: head.log_prob)`,
+    "values = [(head.attention, head.head, head.log_prob) for head in heads]\n",
+  ].join("\n");
 }

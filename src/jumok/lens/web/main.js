@@ -5,7 +5,7 @@ import * as atlas from "jumok/atlas.js";
 import * as beams from "jumok/beams.js";
 import * as compare from "jumok/compare.js";
 import * as decision from "jumok/decision.js";
-import { choice, debounce, fill, h, segments } from "jumok/dom.js";
+import { choice, fill, focused, h, refocus, segments, writing } from "jumok/dom.js";
 import * as home from "jumok/home.js";
 import * as journey from "jumok/journey.js";
 import * as knockout from "jumok/knockout.js";
@@ -35,9 +35,17 @@ class App {
     this.setTheme(this.place.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
     await speak(this.language, (name) => this.source.texts(name));
     this.models = await this.source.models();
-    window.addEventListener("popstate", () => this.arrive());
+    window.addEventListener("popstate", () => {
+      this.arrive();
+      this.input.value = this.text; // back to another sentence
+    });
     this.frame();
-    await this.ask(this.place.text ?? this.start.text ?? "");
+    await this.ask(this.text);
+  }
+
+  /** The sentence of now. */
+  get text() {
+    return this.place.text ?? this.start.text ?? "";
   }
 
   /** The place in the page: view, text, and what is selected. */
@@ -68,7 +76,7 @@ class App {
       await speak(this.language, (name) => this.source.texts(name));
       this.frame();
     }
-    if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask(this.place.text ?? this.start.text ?? "");
+    if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask(this.text);
     else await this.render();
   }
 
@@ -90,14 +98,14 @@ class App {
   /** The views that apply to this model: some are for one task only, and not every model has its training run. */
   get views() {
     const { task } = this.models[0];
-    return VIEWS.filter((view) => (!view.tasks || view.tasks.includes(task)) && (view !== training || this.start.training !== false));
+    return VIEWS.filter((view) => (!view.tasks || view.tasks.includes(task)) && (view !== training || this.start.training));
   }
 
   /** The request for the sentence of now. */
   request(changes = {}) {
     const target = this.place.target ? { target_ids: this.place.target.split(",").map(Number) } : {};
-    const { model = 0, text = this.start.text ?? "", sentence } = this.place;
-    return { model, text, sentence, ...target, ...changes };
+    const { model = 0, sentence } = this.place;
+    return { model, text: this.text, sentence, ...target, ...changes };
   }
 
   /** Trace a sentence and show the view. A newer question cancels an older one. */
@@ -138,29 +146,44 @@ class App {
       fill(this.main, h("p", { class: "lead" }, t("status.no_sentence")));
       return;
     }
+    if (await this.draw(view)) document.body.dataset.shown = `${view.id} ${this.trace?.id ?? ""}`;
+  }
+
+  /** Draw a view, and put it into the page as soon as there is something of it; false if the place is another by then. */
+  async draw(view) {
+    const { place } = this;
+    const root = h("div", { class: "view" });
+    const attach = () => {
+      if (place !== this.place || root.parentNode || !root.firstChild) return;
+      const focus = focused(this.main);
+      fill(this.main, root);
+      refocus(this.main, focus);
+    };
+    const observer = new MutationObserver(attach);
+    observer.observe(root, { childList: true });
     try {
-      await view.show(this.main, this);
+      await view.show(root, this);
     } catch (error) {
       if (!(error instanceof NeedsServer)) throw error;
-      fill(this.main, h("p", { class: "lead" }, t("status.left_out")));
+      fill(root, h("p", { class: "lead" }, t("status.left_out")));
     }
-    document.body.dataset.shown = `${view.id} ${this.trace?.id ?? ""}`;
+    observer.disconnect();
+    attach();
+    return place === this.place;
   }
 
   frame() {
-    const write = debounce((text) => this.go({ text, ...FORGOTTEN }), 120);
-    let composing = false;
+    const app = document.getElementById("app");
+    const focus = focused(app);
     this.input = h("textarea", {
       id: "sentence",
       rows: "1",
       spellcheck: "false",
       lang: this.model?.card?.languages?.[0],
       placeholder: t("sentence.placeholder"),
-      oninput: (event) => composing || write(event.target.value),
-      oncompositionstart: () => (composing = true),
-      oncompositionend: (event) => ((composing = false), write(event.target.value)),
+      ...writing((text) => this.go({ text, ...FORGOTTEN }), 120),
     });
-    this.input.value = this.place.text ?? this.start.text ?? "";
+    this.input.value = this.text;
     this.input.disabled = !this.source.live && (this.start.traces?.length ?? 0) < 2;
     this.output = h("output", { for: "sentence", class: "answer", lang: this.model?.card?.languages?.[1] });
     this.output.textContent = this.trace?.output ?? "";
@@ -172,7 +195,7 @@ class App {
       this.views.map((view) => h("a", { href: "#", "data-view": view.id, onclick: (event) => (event.preventDefault(), this.go({ view: view.id })) }, t(`view.${view.id}`))),
     );
     fill(
-      document.getElementById("app"),
+      app,
       h("a", { class: "skip", href: "#view", onclick: (event) => (event.preventDefault(), this.main.focus()) }, t("skip")),
       h(
         "header",
@@ -184,6 +207,7 @@ class App {
       this.status,
       h("div", { class: "columns" }, this.navigation, this.main),
     );
+    refocus(app, focus);
   }
 
   settings() {

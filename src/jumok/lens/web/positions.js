@@ -4,9 +4,11 @@ import { diverging } from "jumok/colors.js";
 import { fill, h, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
-import { chart } from "jumok/chart.js";
+import { chart, standalone, table as csvOf } from "jumok/chart.js";
 import { NeedsServer } from "jumok/api.js";
 import { t } from "jumok/texts.js";
+
+const [MOST_PRODUCTS, MOST_TURNED] = [60, 12]; // positions in a picture
 
 export const id = "positions";
 
@@ -22,6 +24,7 @@ export async function show(root, app) {
   };
   settings.dimension = Math.min(settings.dimension, settings.d_model - 1);
   const table = sinusoids(settings);
+  const turned = rotation(table, settings);
   const again = h("section", { "aria-live": "polite" });
   fill(
     root,
@@ -37,14 +40,14 @@ export async function show(root, app) {
       slider(app, "shift", settings.shift, 1, 50, 1),
     ),
     own.positions === "learned" && h("p", { class: "quiet" }, t("positions.learned")),
-    figure({ title: t("positions.map"), caption: `${settings.length} × ${settings.d_model}`, picture: map(table, settings), name: "positions", extra: legend(diverging(-1, 1), {}), python: code(settings) }),
+    figure({ title: t("positions.map"), caption: `${settings.length} × ${settings.d_model}`, picture: map(table, settings), name: "positions", extra: legend(diverging(-1, 1), {}), python: `${code(settings)}values = table  # position × d_model\n` }),
     h(
       "div",
       { class: "two" },
-      figure({ title: t("positions.wave", { dimension: settings.dimension }), caption: t("positions.wave.note"), picture: wave(table, settings), name: "wave" }),
-      figure({ title: t("positions.rotation", { shift: settings.shift }), caption: t("positions.rotation.note"), picture: rotation(table, settings), name: "rotation" }),
+      figure({ title: t("positions.wave", { dimension: settings.dimension }), caption: t("positions.wave.note"), picture: wave(table, settings), name: "wave", python: `${code(settings)}values = list(enumerate(table[:, ${settings.dimension}].tolist()))\n` }),
+      figure({ title: t("positions.rotation", { shift: settings.shift }), caption: t("positions.rotation.note"), picture: turned, name: "rotation", python: turned.python }),
     ),
-    figure({ title: t("positions.products"), caption: t("positions.products.note"), picture: products(table, settings), name: "dot-products" }),
+    figure({ title: t("positions.products"), caption: t("positions.products.note"), picture: products(table, settings), name: "dot-products", python: `${code(settings)}values = table[:${MOST_PRODUCTS}] @ table[:${MOST_PRODUCTS}].T\n` }),
     h("h2", {}, t("positions.rerun")),
     h("p", { class: "quiet" }, t("positions.rerun.note")),
     segments(
@@ -98,22 +101,28 @@ function wave(table, { dimension, length }) {
 }
 
 /** A pair of dimensions is a point on a circle; a step of k positions turns it by the same angle everywhere. */
-function rotation(table, { dimension, shift, d_model: width, base }) {
+function rotation(table, settings) {
+  const { dimension, shift, d_model: width, base } = settings;
   const pair = dimension - (dimension % 2);
   const angle = shift * base ** (-pair / width);
   const [size, middle, radius] = [260, 130, 100];
   const svg = h("svg:svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": t("positions.rotation", { shift }), class: "chart" }, h("svg:circle", { cx: middle, cy: middle, r: radius, class: "axis" }));
   const point = (position) => [middle + radius * table[position][pair + 1], middle - radius * table[position][pair]];
-  for (let position = 0; position + shift < Math.min(table.length, 12 + shift); position += 1) {
+  const count = Math.max(0, Math.min(MOST_TURNED, table.length - shift));
+  const positions = Array.from({ length: count }, (_, position) => position);
+  for (const position of positions) {
     const [[x1, y1], [x2, y2]] = [point(position), point(position + shift)];
     svg.append(h("svg:line", { x1, y1, x2, y2, class: "chord" }), h("svg:circle", { cx: x1, cy: y1, r: 3, class: "dot" }, h("svg:title", {}, String(position))));
   }
   const words = t("positions.angle", { angle: number(angle, 4), pair: `${pair}, ${pair + 1}` });
-  return { element: h("div", {}, svg, h("p", { class: "quiet" }, words)) };
+  const names = [0, shift].flatMap((by) => ["sin", "cos"].map((wave) => (by ? `${wave}(pos + ${by})` : wave)));
+  const csv = () => csvOf([["pos", ...names], ...positions.map((position) => [position, ...[position, position + shift].flatMap((one) => [table[one][pair], table[one][pair + 1]])])]);
+  const python = `${code(settings)}pair = table[:, ${pair}:${pair + 2}]  # sine and cosine of one frequency\nvalues = [[*pair[position], *pair[position + ${shift}]] for position in range(${count})]\n`;
+  return { element: h("div", {}, svg, h("p", { class: "quiet" }, words)), svg: () => standalone(svg), csv, python };
 }
 
 function products(table, { length }) {
-  const count = Math.min(length, 60);
+  const count = Math.min(length, MOST_PRODUCTS);
   const rows = Array.from({ length: count }, (_, index) => (index % 5 === 0 ? String(index) : ""));
   const dot = (a, b) => table[a].reduce((sum, value, index) => sum + value * table[b][index], 0);
   const most = dot(0, 0);
@@ -145,6 +154,6 @@ async function rerun(root, app, change) {
   }
 }
 
-function code({ length, d_model: width }) {
-  return `from jumok.model.positions import sinusoids\n\ntable = sinusoids(${length}, ${width})  # position × d_model, base 10000\n`;
+function code({ length, d_model: width, base }) {
+  return `from jumok.model.positions import sinusoids\n\ntable = sinusoids(${length}, ${width}, base=${base}).numpy()\n`;
 }

@@ -1,23 +1,38 @@
-// The Python that gets what a figure shows: it runs as it is, in a notebook or a script.
+// The Python that gets what a figure shows: it runs as it is, in a notebook or a script, and leaves it in `values`.
 
 /** Lines that load the model of the page (or another of the picker) as `model`. */
 export function loading(app, number = app.place.model ?? 0) {
   const code = app.models[number]?.code;
-  return code ? `${code}\n` : `import jumok\n\nmodel = jumok.load(${JSON.stringify(app.start.path ?? "run")}, "torch")\n`;
+  return code ? `${code}\n` : `import jumok\n\nmodel = jumok.load(${path(app)}, "torch")\n`;
 }
 
-/** An expression for the trace of a text with the options of the page. */
-export function tracing(app, trace = app.trace, variable = "model") {
+/** The model or run of the page, as Python writes it. */
+export function path(app) {
+  return JSON.stringify(app.start.path ?? "run");
+}
+
+/** An expression for the trace of a text with the options of the page; `more` are further arguments. */
+export function tracing(app, trace = app.trace, more = []) {
   const several = (trace.facts.sentences?.length ?? 1) > 1;
-  const parts = [variable, JSON.stringify(several ? app.request().text : trace.text)];
-  if (several) parts.push(`sentence=${app.place.sentence ?? 0}`);
-  if (app.place.target) parts.push(`target_ids=[${app.place.target.split(",").join(", ")}]`);
-  return `trace(${parts.join(", ")})`;
+  const [own, request] = [trace === app.trace, app.request()];
+  const parts = ["model", JSON.stringify(several && own ? request.text : trace.text)];
+  if (several && own) parts.push(`sentence=${app.place.sentence ?? 0}`);
+  if (app.place.target && own && !more.length) parts.push(`target_ids=${list(request.target_ids)}`);
+  return `trace(${[...parts, ...more].join(", ")})`;
 }
 
-/** The code that gets an array of the trace; of a head, if one is given. */
-export function python(app, name, head) {
-  const index = head === undefined ? "" : `[${head}]`;
-  const axes = app.trace.arrays[name]?.axes.slice(index ? 1 : 0).join(" × ") ?? "position × token";
-  return `${loading(app)}from jumok.lens import trace\n\narray = ${tracing(app)}[${JSON.stringify(name)}]\nvalues = array.values${index}  # ${axes}\n`;
+/** Lines that load the model and leave the trace of the page in `found`. */
+export function traced(app) {
+  return `${loading(app)}from jumok.lens import trace\n\nfound = ${tracing(app)}\n`;
+}
+
+/** The code that gets an array of the trace, or its part at the given indices; `rows` if not all of them are shown. */
+export function python(app, name, indices = [], rows = null) {
+  const index = indices.map((one) => `[${one}]`).join("");
+  const axes = app.trace.arrays[name].axes.slice(indices.length).join(" × ");
+  return `${traced(app)}values = found[${JSON.stringify(name)}].values${index}${rows === null ? "" : `[:${rows}]`}  # ${axes}\n`;
+}
+
+export function list(values) {
+  return `[${values.join(", ")}]`;
 }

@@ -4,7 +4,8 @@ import { sequential } from "jumok/colors.js";
 import { choice, fill, h, number } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
-import { Tensor, decode, shown } from "jumok/tensor.js";
+import { path } from "jumok/python.js";
+import { Tensor, decodeHalf, shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 const PAUSE = 700; // milliseconds between two validations
@@ -12,6 +13,7 @@ const PAUSE = 700; // milliseconds between two validations
 export async function showReplay(root, app) {
   const steps = await app.source.replay();
   if (!steps.length) return;
+  const [kept, all] = app.start.left_out?.validations ?? [0, 0];
   const state = { at: steps.length - 1, sentence: 0, name: null, head: 0, timer: 0 };
   const picture = h("div", {});
   const controls = h("div", { class: "controls" });
@@ -41,9 +43,9 @@ export async function showReplay(root, app) {
       choice(t("softhard.attention"), names.map((name) => [name, name]), state.name, set("name", String)),
       choice(t("axis.head"), Array.from({ length: heads }, (_, head) => [String(head), String(head)]), String(state.head), set("head")),
     );
-    fill(picture, map(one, state, step));
+    fill(picture, map(app, one, state, step));
   };
-  fill(root, h("h2", {}, t("training.replay")), h("p", { class: "quiet" }, t("training.replay.note")), controls, h("div", { class: "beta" }, play, slider, label), picture);
+  fill(root, h("h2", {}, t("training.replay")), h("p", { class: "quiet" }, t("training.replay.note"), kept < all && ` ${t("saved.validations", { kept, all })}`), controls, h("div", { class: "beta" }, play, slider, label), picture);
   await draw();
 }
 
@@ -51,9 +53,11 @@ function text(tokens) {
   return tokens.slice(0, -1).join("").replaceAll("▁", " ").trim();
 }
 
-function map(one, state, step) {
+function map(app, one, state, step) {
   const { shape, data } = one.arrays[state.name];
-  const weights = new Tensor(state.name, ["head", "query", "key"], shape, decode(data)).matrix(Math.min(state.head, shape[0] - 1));
+  const head = Math.min(state.head, shape[0] - 1);
+  const weights = new Tensor(state.name, ["head", "query", "key"], shape, decodeHalf(data)).matrix(head);
+  const python = `from pathlib import Path\n\nfrom safetensors.numpy import load_file\n\nfile = Path(${path(app)}, "attention", "step-${String(step).padStart(8, "0")}.safetensors")\nvalues = load_file(file)["${one.number}/${state.name}"][${head}]  # query × key\n`;
   const side = (tokens) => tokens.map((token, index) => shown(token, index, tokens));
   const rows = side(state.name.startsWith("encoder") ? one.source : one.target);
   const columns = side(state.name.startsWith("decoder") && state.name.endsWith(".self") ? one.target : one.source);
@@ -62,5 +66,5 @@ function map(one, state, step) {
   const scale = sequential(0, 1); // the same for every step, so that they can be compared
   const describe = (r, c) => (hidden(r, c) ? t("atlas.masked", { query: rows[r], key: columns[c] }) : t("atlas.cell", { query: rows[r], key: columns[c], value: number(weights.at(r, c)) }));
   const picture = new Heatmap({ rows, columns, value: (r, c) => weights.at(r, c), hidden, scale, describe, rowTitle: t("axis.query"), columnTitle: t("axis.key"), label: t("training.replay"), numbers: columns.length <= 24 });
-  return figure({ title: `${state.name} · ${t("axis.head.n", { head: state.head })}`, caption: t("training.replay.step", { step: step.toLocaleString() }), picture, name: `replay-${step}`, extra: legend(scale, { future: causal ? t("mask.future") : "" }) });
+  return figure({ title: `${state.name} · ${t("axis.head.n", { head })}`, caption: t("training.replay.step", { step: step.toLocaleString() }), picture, name: `replay-${step}`, python, extra: legend(scale, { future: causal ? t("mask.future") : "" }) });
 }

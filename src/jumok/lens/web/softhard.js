@@ -1,9 +1,10 @@
 // Soft and hard attention: softmax(β · QKᵀ) for β from 0, where all keys count alike, to ∞, where only the best one does.
 
 import { choice, fill, h, number } from "jumok/dom.js";
-import { chart } from "jumok/chart.js";
+import { barChart, chart } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
 import { NeedsServer } from "jumok/api.js";
+import { list, loading, python, tracing } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -51,8 +52,8 @@ export async function show(root, app) {
     ),
     h("div", { class: "beta" }, h("span", {}, "0"), input, h("span", {}, "∞"), h("button", { type: "button", class: "small", onclick: () => app.go({ beta: STEPS / 2 }) }, `1/√d_k = ${number(1 / width, 4)}`)),
     words,
-    bars,
-    figure({ title: t("softhard.curve"), caption: t("softhard.curve.note"), picture: curve(raw, width), name: "entropy" }),
+    figure({ title: t("softhard.bars"), caption: t("softhard.bars.note"), picture: { ...weightChart(raw, keys, betaAt(start, width)), element: bars }, name: "beta", python: withBeta(app, name.replace(/\.scores$/, ""), betaAt(start, width), [...leading, head, query]) }),
+    figure({ title: t("softhard.curve"), caption: t("softhard.curve.note"), picture: curve(raw, width), name: "entropy", python: entropies(app, scores.name, [...leading, head, query]) }),
     h("button", { type: "button", class: "primary", onclick: () => apply(applied, app, name.replace(/\.scores$/, ""), betaAt(Number(input.value), width)) }, t("softhard.apply")),
     h("p", { class: "quiet" }, t("softhard.apply.note")),
     applied,
@@ -84,8 +85,33 @@ function bits(weights) {
 function curve(raw, width) {
   const points = Array.from({ length: STEPS - 1 }, (_, index) => [LOWEST + ((HIGHEST - LOWEST) * (index + 1)) / STEPS, bits(soften(raw, betaAt(index + 1, width)))]);
   const most = Math.log2(raw.filter((score) => score !== -Infinity).length) || 1;
-  const middle = { name: "1/√d_k", points: [[0, 0], [0, most]], dashed: true };
+  const middle = { name: "1/√d_k", points: [[0, 0], [0, most]], dashed: true, mark: true };
   return chart({ series: [{ name: t("atlas.entropy"), points }, middle], x: "log₁₀(β √d_k)", y: t("softhard.bits"), range: [[LOWEST, HIGHEST], [0, most]], width: 560, height: 220 });
+}
+
+/** The bars as a picture that can be saved; a masked key has none. */
+function weightChart(raw, keys, beta) {
+  const weights = soften(raw, beta).map((weight, key) => (Number.isFinite(raw[key]) ? weight : NaN));
+  return barChart({ rows: weights.map((weight, key) => ({ name: shown(keys[key], key, keys), values: [weight] })), series: [t("atlas.form.bars")], range: [0, 1], label: t("softhard.bars") });
+}
+
+/** The code that runs the model with this β in this attention, its output forced to be the one it gave before. */
+function withBeta(app, attention, beta, indices) {
+  const change = beta === Infinity ? "hard=True" : `beta=${beta}`;
+  const forced = app.trace.task === "translator" ? [`target_ids=${list(app.trace.facts.chosen.slice(0, -1))}`] : [];
+  const part = `["${attention}.weights"].values${indices.map((index) => `[${index}]`).join("")}`;
+  return `${loading(app)}from jumok.lens import changed, trace\n\nwith changed(model, ${change}, attention="${attention}"):\n    values = ${tracing(app, app.trace, forced)}${part}  # key\n`;
+}
+
+function entropies(app, name, indices) {
+  const lines = [
+    "values = []",
+    `for power in np.linspace(${LOWEST}, ${HIGHEST}, ${STEPS + 1})[1:-1]:  # of β √d_k`,
+    "    weights = np.exp(10**power * (scores - scores.max()))",
+    "    weights = weights[weights > 0] / weights.sum()",
+    "    values.append((power, -(weights * np.log2(weights)).sum()))",
+  ];
+  return `import numpy as np\n\n${python(app, name, indices)}scores = values.astype(float)  # q · k / √d_k, −∞ where masked\n${lines.join("\n")}\n`;
 }
 
 async function apply(root, app, attention, beta) {

@@ -1,11 +1,11 @@
 // The surprise of a language model: how unexpected each token was, and what each layer would already have said.
 
-import { barChart } from "jumok/chart.js";
+import { barChart, table } from "jumok/chart.js";
 import { css, ink, sequential } from "jumok/colors.js";
 import { fill, h, number } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { legend } from "jumok/heatmap.js";
-import { python } from "jumok/python.js";
+import { python, traced } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
@@ -90,19 +90,17 @@ async function layers(app, tokens, step) {
     return h("td", { class: right ? "right" : null, style: { background: css(color), color: ink(color) }, title: number(share) }, shown(app.trace.tokens[token] ?? `#${token}`, 0, []), h("small", { "data-layer": `${row.layer}/${index}` }, number(share, 2)));
   };
   const columns = tokens.map((token, index) => h("th", { scope: "col", "aria-current": index === step ? "true" : null }, token));
-  return [
-    h("h2", {}, t("surprise.layers")),
-    h("p", { class: "quiet" }, t("surprise.layers.note")),
-    legend(scale, {}),
+  const element = h(
+    "div",
+    { class: "map-scroller", tabindex: "0", role: "region", "aria-label": t("surprise.layers") },
     h(
-      "div",
-      { class: "map-scroller", tabindex: "0", role: "region", "aria-label": t("surprise.layers") },
-      h(
-        "table",
-        { class: "layers" },
-        h("thead", {}, h("tr", {}, h("th", {}, t("axis.layer")), columns)),
-        h("tbody", {}, rows.reverse().map((row) => h("tr", {}, h("th", { scope: "row" }, row.layer), tokens.map((_, index) => cell(row, index))))),
-      ),
+      "table",
+      { class: "layers" },
+      h("thead", {}, h("tr", {}, h("th", {}, t("axis.layer")), columns)),
+      h("tbody", {}, rows.reverse().map((row) => h("tr", {}, h("th", { scope: "row" }, row.layer), tokens.map((_, index) => cell(row, index))))),
     ),
-  ];
+  );
+  const csv = () => table([["layer", ...tokens], ...rows.map((row) => [row.layer, ...tokens.map((_, index) => row.shares.at(index, 0))])]);
+  const code = `${traced(app)}layers = range(${rows.length - 1}, -1, -1)\nvalues = [found[f"decoder.{layer}.layer_probabilities"].values[:, 0] for layer in layers]\n`;
+  return figure({ title: t("surprise.layers"), caption: t("surprise.layers.note"), extra: legend(scale, {}), picture: { element, csv }, name: "layers", python: code });
 }

@@ -48,6 +48,16 @@ export function decode(text) {
   return new Float32Array(bytes.buffer);
 }
 
+/** Float16 values from base64, all of them finite. */
+export function decodeHalf(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  return Float32Array.from(new Uint16Array(bytes.buffer), (bits) => {
+    const [exponent, fraction] = [(bits >> 10) & 31, (bits & 1023) / 1024];
+    const size = exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14;
+    return bits & 0x8000 ? -size : size;
+  });
+}
+
 /** Smallest, mean and largest finite value, and the Euclidean norm. */
 export function statistics(values) {
   let [low, high, sum, squares, count] = [Infinity, -Infinity, 0, 0, 0];

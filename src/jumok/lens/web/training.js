@@ -3,6 +3,7 @@
 import { fill, h, number } from "jumok/dom.js";
 import { chart } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
+import { path } from "jumok/python.js";
 import { showReplay } from "jumok/replay.js";
 import { t } from "jumok/texts.js";
 
@@ -11,6 +12,14 @@ const EVERY = 5000; // milliseconds between two looks at the log
 export const id = "training";
 
 export async function show(root, app) {
+  const [curves, replay] = [h("div", {}), h("section", {})];
+  await showCurves(curves, app);
+  fill(root, curves, replay);
+  await showReplay(replay, app);
+}
+
+/** What the log says; while the training goes on, it is looked at again and again. */
+async function showCurves(root, app) {
   const log = await app.source.log();
   const trained = log.filter((entry) => entry.event === "train");
   const valid = log.filter((entry) => entry.event === "valid");
@@ -20,38 +29,59 @@ export async function show(root, app) {
   }
   const done = log.some((entry) => entry.event === "done");
   const last = trained.at(-1) ?? valid.at(-1);
-  const replay = h("section", {});
   fill(
     root,
     h("p", { class: "lead" }, t("training.lead", { step: last.step.toLocaleString(), epoch: number(last.epoch, 1) })),
-    h("div", { class: "two" }, figures(trained, valid)),
+    h("div", { class: "two" }, figures(app, trained, valid)),
     samples(valid),
-    replay,
   );
-  showReplay(replay, app);
-  if (app.source.live && !done) setTimeout(() => app.place.view === id && app.render(), EVERY);
+  if (app.source.live && !done) setTimeout(() => root.isConnected && showCurves(root, app), EVERY);
 }
 
-function figures(trained, valid) {
+function figures(app, trained, valid) {
   const line = (entries, key) => entries.filter((entry) => typeof entry[key] === "number").map((entry) => [entry.step, entry[key]]);
   const speed = trained.slice(1).map((entry, index) => [entry.step, (entry.tokens - trained[index].tokens) / (entry.seconds - trained[index].seconds)]);
   const pictures = [
     ["loss", [{ name: t("training.loss.train"), points: line(trained, "loss") }, { name: t("training.loss.valid"), points: line(valid, "loss") }]],
-    ["lr", rates(trained)],
+    ["lr", rates(trained, app.start.training ?? {})],
     ["score", scores(valid)],
     ["speed", [{ name: t("training.speed"), points: speed }]],
   ];
   return pictures
     .filter(([, series]) => series.some((one) => one.points.length))
-    .map(([name, series]) => figure({ title: t(`training.${name}`), picture: chart({ series: series.filter((one) => one.points.length), x: t("training.step"), y: t(`training.${name}`), width: 560 }), name: `training-${name}` }));
+    .map(([name, series]) => figure({ title: t(`training.${name}`), picture: chart({ series: series.filter((one) => one.points.length), x: t("training.step"), y: t(`training.${name}`), width: 560 }), name: `training-${name}`, python: `${reading(app)}${CODE[name]}\n` }));
 }
 
-/** The learning rate, and the warm-up formula of the paper with the same peak. */
-function rates(trained) {
+/** The learning rate, and the paper's formula with the peak and the warm-up of this run's settings. */
+function rates(trained, { lr: peak, warmup }) {
   const points = trained.map((entry) => [entry.step, entry.lr]);
-  const peak = points.reduce((best, point) => (point[1] > best[1] ? point : best), [1, 0]);
-  const formula = points.map(([step]) => [step, peak[1] * Math.min(Math.sqrt(peak[0] / step), step / peak[0])]);
-  return [{ name: t("training.lr"), points }, { name: t("training.lr.paper"), points: formula, dashed: true }];
+  const formula = peak && warmup ? points.map(([step]) => [step, peak * Math.min(step / warmup, Math.sqrt(warmup / step))]) : [];
+  return [{ name: t("training.lr"), points }, { name: t("training.lr.paper", { peak, warmup }), points: formula, dashed: true }];
+}
+
+const pairs = (key, event, value = `entry["${key}"]`) => `[(entry["step"], ${value}) for entry in log if entry["event"] == "${event}" and "${key}" in entry]`;
+const CODE = {
+  loss: `values = ${pairs("loss", "train")} + ${pairs("loss", "valid")}`,
+  lr: [
+    `values = ${pairs("lr", "train")}`,
+    'settings = (read_run(run) or {}).get("settings", {})',
+    'peak, warmup = settings.get("optimizer", {}).get("lr"), settings.get("schedule", {}).get("warmup")',
+    "if peak and warmup:  # the paper's formula",
+    "    values += [(step, peak * min(step / warmup, (warmup / step) ** 0.5)) for step, _ in values]",
+  ].join("\n"),
+  score: `values = ${pairs("bleu", "valid")} + ${pairs("chrf", "valid")} + ${pairs("accuracy", "valid", '100 * entry["accuracy"]')}`,
+  speed: [
+    'trained = [entry for entry in log if entry["event"] == "train"]',
+    "values = [",
+    '    (after["step"], (after["tokens"] - before["tokens"]) / (after["seconds"] - before["seconds"]))',
+    "    for before, after in zip(trained, trained[1:])",
+    "]",
+  ].join("\n"),
+};
+
+/** Lines that read the log of the run. */
+function reading(app) {
+  return `from pathlib import Path\n\nfrom jumok.training.records import read_log, read_run\n\nrun = Path(${path(app)})\nlog = read_log(run)\n`;
 }
 
 function scores(valid) {
