@@ -34,6 +34,7 @@ from jumok.training.checkpoint import (
     flatten_optimizer,
     load_group,
     load_latest,
+    newest_step,
     restore_optimizer,
     save_checkpoint,
 )
@@ -169,8 +170,22 @@ def test_a_new_optimizer_without_state_can_be_saved() -> None:
     optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(2))])
     tensors, state = flatten_optimizer(optimizer)
     assert tensors == {}
+    assert list(state["state_dict"]) == ["dict"]  # as it stands in the checkpoints of users
     restore_optimizer(optimizer, tensors, parse_json_object(format_json(state), Path("state.json")))
     assert flatten_optimizer(optimizer)[1] == state
+
+
+def test_tensors_in_lists_and_tuples_of_an_optimizer_are_kept() -> None:
+    def make() -> torch.optim.Optimizer:
+        return torch.optim.SGD([torch.nn.Parameter(torch.zeros(2))])
+
+    kept = {"some": [torch.tensor(1.0), (torch.tensor(2.0), 3)], "others": (torch.tensor(4.0), [torch.tensor(5.0)])}
+    optimizer, restored = make(), make()
+    optimizer.param_groups[0].update(kept)
+    tensors, state = flatten_optimizer(optimizer)
+    assert len(tensors) == 4
+    restore_optimizer(restored, tensors, parse_json_object(format_json(state), Path("state.json")))
+    assert {name: restored.param_groups[0][name] for name in kept} == kept
 
 
 def test_an_optimizer_of_another_model_is_refused() -> None:
@@ -205,6 +220,22 @@ def test_one_group_of_one_step_can_be_read(tmp_path: Path) -> None:
     assert load_group(tmp_path, 1, "average") is None
     flip_bit(tmp_path / "step-00000001" / "model.safetensors", -1)
     assert load_group(tmp_path, 1, "model") is None
+
+
+def test_an_undamaged_checkpoint_of_the_same_step_serves_for_a_damaged_one(tmp_path: Path) -> None:
+    for _ in range(2):
+        save(tmp_path, 9)
+    flip_bit(tmp_path / "step-00000009.2" / "model.safetensors", -1)
+    assert load_group(tmp_path, 9, "model") is not None
+
+
+def test_the_newest_step_is_known_without_reading_it(tmp_path: Path) -> None:
+    assert newest_step(tmp_path / "checkpoints") is None
+    assert newest_step(tmp_path) is None
+    for step in (9, 10):
+        save(tmp_path, step)
+    (tmp_path / "step-00000010" / MANIFEST).unlink()
+    assert newest_step(tmp_path) == 10
 
 
 def test_weights_are_read_under_their_present_names(tmp_path: Path) -> None:
@@ -347,8 +378,11 @@ class ForgetfulFiles(FaultyFiles):
 def test_nothing_is_removed_if_the_new_checkpoint_does_not_verify(tmp_path: Path) -> None:
     for step in (1, 2):
         save(tmp_path, step)
-    with pytest.raises(CheckpointError, match="earlier checkpoints are untouched"):
+    with pytest.raises(CheckpointError) as error:
         save(tmp_path, 3, ForgetfulFiles())
+    problem, advice = str(error.value).split(". ", 1)
+    assert problem.startswith(str(tmp_path / "step-00000003" / "model.safetensors"))
+    assert advice == "The disk does not keep what is written; the earlier checkpoints are untouched."
     assert names(tmp_path) == ["step-00000001", "step-00000002", "step-00000003"]
 
 
@@ -410,8 +444,12 @@ def test_if_none_can_be_used_nothing_starts_anew_in_silence(tmp_path: Path) -> N
     for step in (1, 2):
         save(tmp_path, step)
         (tmp_path / f"step-{step:08d}" / MANIFEST).unlink()
-    with pytest.raises(CheckpointError, match=r"no checkpoint can be used.*00000002.*00000001.*`fresh=True`"):
-        load_latest(tmp_path, lambda *_: None)
+    reasons: list[str] = []
+    with pytest.raises(CheckpointError) as error:
+        load_latest(tmp_path, lambda _, reason: reasons.append(reason))
+    assert all(str(tmp_path / f"step-{step:08d}") in reason for step, reason in zip((2, 1), reasons, strict=True))
+    advice = "Restore it from a copy, or start again with `fresh=True`."
+    assert str(error.value) == f"{tmp_path}: no checkpoint can be used. {' '.join(reasons)} {advice}"
 
 
 def test_a_checkpoint_of_a_newer_jumok_is_not_passed_over(tmp_path: Path) -> None:
@@ -437,6 +475,14 @@ def test_what_could_not_be_loaded_is_not_saved(
     with pytest.raises((ValueError, TypeError), match=error):
         save_checkpoint(tmp_path, 1, tensors, state, **options)
     assert names(tmp_path) == []
+
+
+def test_a_state_that_is_too_large_to_be_read_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.training.checkpoint._MAX_STATE_BYTES", 200)
+    save(tmp_path, 1)
+    with pytest.raises(ValueError, match="200"):
+        save_checkpoint(tmp_path, 2, groups_of(2), {"text": "x" * 200})
+    assert names(tmp_path) == ["step-00000001"]
 
 
 KILLED_SAVER = """
