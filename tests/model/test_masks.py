@@ -23,6 +23,11 @@ def test_look_ahead_contains_padding_and_the_past(batch: int, length: int, past:
                 assert bool(mask[row, 0, query, key]) == (real and key <= past + query)
 
 
+def test_nothing_is_past_unless_it_is_said() -> None:
+    assert look_ahead_mask(torch.tensor([[5, 6]])).tolist() == [[[[True, False], [True, True]]]]
+    assert causal_mask(2).tolist() == [[[[True, False], [True, True]]]]
+
+
 def test_padding_mask_is_true_for_real_tokens() -> None:
     assert padding_mask(torch.tensor([[5, PAD, 7], [PAD, PAD, PAD]])).tolist() == [
         [[[True, False, True]]],

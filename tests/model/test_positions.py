@@ -90,6 +90,12 @@ def test_learned_positions_add_their_rows_and_learn() -> None:
     assert module.weight.grad[:, 0].tolist() == [0, 0, 2, 2, 2]
 
 
+def test_learned_positions_begin_at_the_first_row_and_with_vectors_of_length_about_one() -> None:
+    module = LearnedPositions(500, 64)
+    assert torch.equal(module(torch.zeros(1, 3, 64))[0], module.weight[:3])
+    assert float(module.weight.detach().norm(dim=1).mean()) == pytest.approx(1, abs=0.05)
+
+
 def test_make_positions() -> None:
     assert isinstance(make_positions("learned", 4, 9), LearnedPositions)
     assert isinstance(make_positions("sinusoidal", 4, 9), SinusoidalPositions)
