@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from jumok.files import (
     format_json,
     parse_json_object,
     verify_directory,
+    write_directory_durably,
 )
 from jumok.training.checkpoint import (
     STATE,
@@ -438,6 +440,40 @@ def test_a_checkpoint_under_the_name_of_another_step_is_rejected(tmp_path: Path)
     assert checkpoint is not None
     assert_is_step(checkpoint, 1)
     assert "is of step 1" in reasons[0]
+
+
+def contents_of(step: int) -> dict[str, bytes]:
+    """The files of a checkpoint by name, without their manifest."""
+    contents = {"step": step, "groups": ["model"], "state": {}}
+    return {STATE: format_json(contents), "model.safetensors": safetensors.torch.save(groups_of(step)["model"])}
+
+
+def with_state(**changes: Any) -> dict[str, bytes]:
+    contents = {"step": 7, "groups": ["model"], "state": {}} | changes
+    return contents_of(7) | {STATE: format_json(contents)}
+
+
+@pytest.mark.parametrize(
+    ("contents", "name", "reason"),
+    [
+        ({"model.safetensors": contents_of(7)["model.safetensors"]}, STATE, "is not in the manifest."),
+        (contents_of(7) | {STATE: b"7"}, STATE, ""),
+        (with_state(groups=["average"]), STATE, "does not belong to the files beside it."),
+        (with_state(more=1), STATE, "does not belong to the files beside it."),
+        (with_state(step=8), STATE, "is of step 8, not of the step in the directory's name."),
+        (contents_of(7) | {"model.safetensors": b"7"}, "model.safetensors", "is not a safetensors file ("),
+    ],
+)
+def test_files_that_contradict_each_other_are_rejected_though_none_is_damaged(
+    tmp_path: Path, contents: dict[str, bytes], name: str, reason: str
+) -> None:
+    reasons: list[str] = []
+    for step, wanted in ((6, contents_of(6)), (7, contents)):
+        write_directory_durably(REAL_FILES, tmp_path / f"step-{step:08d}", wanted, bytes_needed=0)
+    checkpoint = load_latest(tmp_path, lambda _, reason: reasons.append(reason))
+    assert checkpoint is not None
+    assert checkpoint.step == 6
+    assert reasons[0].startswith(f"{tmp_path / 'step-00000007' / name}: {reason}")
 
 
 def test_if_none_can_be_used_nothing_starts_anew_in_silence(tmp_path: Path) -> None:
