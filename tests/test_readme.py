@@ -214,7 +214,7 @@ def test_the_presets_of_a_guide_are_the_presets(guide: str) -> None:
 
     from jumok.model.config import preset, preset_table
     from jumok.model.summary import count_parameters
-    from jumok.model.translator import Translator
+    from jumok.tasks import resolve, task_of_config
 
     text = (ROOT / guide).read_text(encoding="utf-8")
     heading, *rows = preset_table()
@@ -224,5 +224,6 @@ def test_the_presets_of_a_guide_are_the_presets(guide: str) -> None:
         assert found[0] == " | ".join(cells)
         if name != "imdb-notebook":
             with torch.device("meta"):
-                count = count_parameters(Translator(preset(name, vocabulary=8000)))  # type: ignore[arg-type]
+                config = preset(name, vocabulary=8000)
+                count = count_parameters(resolve(task_of_config(config.to_dict()).model)(config))
             assert found[1] == f"{count / 1e6:.1f} M"

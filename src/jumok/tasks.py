@@ -112,3 +112,13 @@ def _register_built_in(name: str, title: str, class_prefix: str, train_command: 
 _register_built_in("translator", "translator", "Translator", "translator", "echo {text} | jumok translate -m {run}")
 _register_built_in("classifier", "classifier", "Classifier", "classifier", "echo {text} | jumok classify -m {run}")
 _register_built_in("language_model", "language model", "LanguageModel", "lm", "jumok generate -m {run} --prompt {text}")
+
+register_architecture(
+    "translator",
+    "recurrent",
+    title="recurrent translator",
+    config="jumok.model.config.recurrent:RecurrentConfig",
+    model="jumok.model.recurrent:RecurrentTranslator",
+    certify=None,
+    conversion=None,
+)

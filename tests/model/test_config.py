@@ -215,7 +215,7 @@ def test_a_config_cannot_say_that_it_is_of_another_task() -> None:
     ("arguments", "message"),
     [
         ({"name": "tinny", "vocabulary": 9}, r'"tinny".*Did you mean "tiny"'),
-        ({"name": "huge", "vocabulary": 9}, r'"huge".*base, big, imdb-notebook, small, tiny'),
+        ({"name": "huge", "vocabulary": 9}, r'"huge".*base, big, imdb-notebook, rnn, rnn-attention, small, tiny'),
         ({"name": "tiny"}, r'"vocabulary" is missing'),
         ({"name": "tiny", "vocabulary": 9, "task": "lm"}, r"task 'lm'.*language_model"),
         ({"name": "tiny", "vocabulary": 9, "dropuot": 0.1}, r'"dropuot".*Did you mean "dropout"'),

@@ -5,8 +5,8 @@ from typing import Any
 
 from jumok.display.curve import can_draw_blocks, draw_curve
 from jumok.display.status import describe_metrics, duration
-from jumok.errors import counted
-from jumok.tasks import TASKS
+from jumok.errors import ConfigError, counted
+from jumok.tasks import task_of_config
 
 _CURVE_WIDTH = 60
 # Fields of the card that have a line of their own, or say again what another line says.
@@ -25,7 +25,7 @@ def describe_facts(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
-    yield f"run          {run['path']}  ({_title(run['task'])}, from {', '.join(run['inputs'] or ['?'])})"
+    yield f"run          {run['path']}  ({_title(run)}, from {', '.join(run['inputs'] or ['?'])})"
     state = "finished" if run["finished"] else f"{duration(run['seconds_left'])} of training left"
     total = f" of {run['steps']:,}" if run["steps"] else ""
     yield f"progress     step {run['step']:,}{total}, epoch {run['epoch']}: {state}"
@@ -45,7 +45,7 @@ def _unused(average: Mapping[str, Any]) -> str:
 def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:
     config, card = model["config"], model["card"]
     copy = ", a runtime-only copy" if model["runtime_only"] else ""
-    yield f"model        {model['path']}  ({_title(config.get('task'))}{copy})"
+    yield f"model        {model['path']}  ({_title(config)}{copy})"
     yield f"id           {model['id']}"
     yield f"created      {model['created'] or 'not recorded'}"
     if model["note"]:
@@ -57,15 +57,15 @@ def _model_lines(model: Mapping[str, Any]) -> Iterator[str]:
     for signature in metrics.get("signatures", []):
         yield f"             {signature}"
     yield f"card         {_pairs(card, without=_SHOWN_ELSEWHERE)}"
-    yield f"export       {_export(model['export'])}"
+    yield f"export       {_export(model['export'], config)}"
     yield f"versions     {_pairs(card.get('versions', {}))}"
     yield f"files        {_files(model['files'])}"
 
 
-def _export(export: Mapping[str, Any] | None) -> str:
+def _export(export: Mapping[str, Any] | None, config: Mapping[str, Any]) -> str:
     """The CTranslate2 model and its certificate in one line."""
     if export is None:
-        return "none; `jumok export` makes one"
+        return "none; `jumok export` makes one" if _can_be_exported(config) else "none; it runs with PyTorch"
     if "problem" in export:
         return str(export["problem"])
     certificate = export["certificate"]
@@ -75,8 +75,19 @@ def _export(export: Mapping[str, Any] | None) -> str:
     return f"CTranslate2, {certificate.get('quantization')}, {_size(sum(export['files'].values()))}; {certified}"
 
 
-def _title(task: Any) -> str:
-    return TASKS[task].title if task in TASKS else str(task)
+def _can_be_exported(config: Mapping[str, Any]) -> bool:
+    try:
+        return task_of_config(config).conversion is not None
+    except ConfigError:
+        return False
+
+
+def _title(values: Mapping[str, Any]) -> str:
+    """What a config, or a run, says that it is."""
+    try:
+        return task_of_config(values).title
+    except ConfigError:
+        return str(values.get("task"))
 
 
 def _pairs(values: Mapping[str, Any], without: Sequence[str] = ()) -> str:

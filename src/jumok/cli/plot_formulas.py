@@ -55,9 +55,13 @@ def _positions_of(path: Path, length: int | None) -> Any:
     import torch
 
     from jumok.engines.loading import load
+    from jumok.errors import ConfigError
     from jumok.lens.tracing import torch_engine
+    from jumok.model.positions import NoPositions
 
     network = torch_engine(load(path, "torch")).model
+    if isinstance(network.embed.positions, NoPositions):
+        raise ConfigError(f"{path}: this model has no positional encoding; it reads one token after another.")
     with torch.inference_mode():
         most = network.config.longest or LENGTH
         nothing = torch.zeros(1, length or min(LENGTH, most), network.config.d_model)

@@ -48,7 +48,12 @@ class TrainOptions:
         _Flag("FILE...", "Validation data. Default: some of the training data is held out.", argument=True),
     ] = ()
     preset: Annotated[
-        str | None, _Flag("NAME", "Model size: tiny, small, base, big or auto.  [default: auto]", setting="preset")
+        str | None,
+        _Flag(
+            "NAME",
+            "Model size: tiny, small, base, big or auto; translators also rnn, rnn-attention.  [default: auto]",
+            setting="preset",
+        ),
     ] = None
     minutes: Annotated[float | None, _Flag("N", "Train for N minutes.", setting="stop.minutes")] = None
     steps: Annotated[int | None, _Flag("N", "Train for N updates.", setting="stop.steps")] = None

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from jumok.bundle import Bundle, successor
-from jumok.errors import BundleError, MissingExtraError, require_at_least
+from jumok.errors import BundleError, ConfigError, MissingExtraError, require_at_least
 from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
-from jumok.tasks import resolve
+from jumok.tasks import resolve, task_of_config
 
 ENGINES = ("torch", "ctranslate2")
 DIRECTORY, CERTIFICATE = "ctranslate2", "certificate.json"
@@ -52,6 +52,9 @@ def open_engine(
     if directory is not None:
         return resolve(in_ctranslate2)(directory, bundle, original, threads=threads, **options)
     if engine == "ctranslate2":
+        task = task_of_config(bundle.config)
+        if task.conversion is None:
+            raise ConfigError(f'CTranslate2 cannot run a {task.title}; use `engine="torch"`.')
         advice = _NEW_COPY if bundle.runtime_only else "Export it first with `jumok export`."
         raise BundleError(f"{bundle.path}: is not exported to CTranslate2, or was trained further since. {advice}")
     return original()

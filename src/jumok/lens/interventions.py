@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from jumok.errors import ConfigError, did_you_mean, require_choice
 from jumok.lens.tracing import CHANGES, torch_engine
 from jumok.model.attention import Attend, attention_weights
+from jumok.model.positions import NoPositions
 from jumok.model.recording import attentions
 from jumok.seeds import bit_stream
 
@@ -51,6 +52,10 @@ def changed(
         own = {head: way for (where, head), way in (heads or {}).items() if where == name}
         _check_heads(name, own, module.heads, means)
         sharpened = attention in (None, name)
+        if not module.attend.is_dot_product and (
+            "uniform" in own.values() or (sharpened and (hard or beta is not None))
+        ):
+            raise ConfigError(f'{name} is additive attention: it has neither `beta=`, `hard=` nor "uniform" heads.')
         if sharpened and hard:
             described["hard"].append(name)
         elif sharpened and beta is not None:
@@ -59,6 +64,8 @@ def changed(
         after = _other_output(own, (means or {}).get(name), hard and sharpened)
         hooks += [(module.attend.register_forward_pre_hook, before), (module.attend.register_forward_hook, after)]
     if positions is not None:
+        if isinstance(network.embed.positions, NoPositions):
+            raise ConfigError("This model has no positional encoding that could be changed. Leave out `positions=`.")
         hooks.append((network.embed.positions.register_forward_hook, _other_positions(positions, seed)))
     with ExitStack() as stack:
         for register, hook in hooks:

@@ -33,9 +33,11 @@ def record_attention(engine: Any, pairs: Sequence[tuple[Sequence[int], Sequence[
         recording = Recording(engine)
         recording.run(lambda rows=rows: engine.model.states(*(padded([row], engine.device) for row in rows)), LONGEST)
         trace = Trace("translator", "", "", recording.tensors, {"encoder": (), "decoder": ()})
-        for name, weights in trace.find("*.weights").items():
+        found = trace.find("*.weights").items()
+        for name, weights in found:
             tensors[f"{number}/{name.removesuffix('.weights')}"] = weights.values.astype(np.float16)
-        tensors |= {f"{number}/source": np.array(rows[0]), f"{number}/target": np.array(rows[1])}
+        if found:  # a recurrent network may have no attention
+            tensors |= {f"{number}/source": np.array(rows[0]), f"{number}/target": np.array(rows[1])}
     return write_tensors(tensors) if tensors else b""
 
 

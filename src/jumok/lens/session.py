@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jumok.errors import InputError
+from jumok.errors import ConfigError, InputError
 from jumok.lens.decisions import attribution
 from jumok.lens.importance import measure_for, rank_heads
 from jumok.lens.interventions import changed
@@ -20,6 +20,7 @@ from jumok.lens.page import document, encoded
 from jumok.lens.replay import recorded_attention, recorded_steps
 from jumok.lens.traces import Trace
 from jumok.lens.tracing import torch_engine, trace
+from jumok.tasks import task_named, task_of_config
 from jumok.training.records import read_log, read_run
 
 LONGEST_TEXT = 4_000  # characters
@@ -103,7 +104,7 @@ class Session:
             raise InputError(f"There is no model {number}: they are numbered from 0 to {len(self.entries) - 1}.")
         with self._running:
             if number not in self._loaded:
-                self._loaded[number] = self.entries[number].load()
+                self._loaded[number] = _require_transformer(self.entries[number].load())
             return self._loaded[number]
 
     def models(self) -> list[dict[str, Any]]:
@@ -178,6 +179,17 @@ class Session:
     def log(self) -> list[dict[str, Any]]:
         """The log of the training whose run directory this is, which may be writing it; empty without one."""
         return read_log(self.run) if self.run else []
+
+
+def _require_transformer(model: Any) -> Any:
+    """The model, if the page can show it: it is made of the parts of a Transformer."""
+    task = task_of_config(torch_engine(model).model.config.to_dict())
+    if task != task_named(model.task):
+        raise ConfigError(
+            f"The explorer shows the parts of a Transformer; this is a {task.title}. `jumok plot attention` draws what "
+            "it attends to, if it has attention."
+        )
+    return model
 
 
 def parse(kind: Any, contents: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -145,13 +146,16 @@ class Trace:
         return f'<Trace of a {self.task}: "{self.text}" → "{self.output}", {len(self)} values; .tree() lists them>'
 
     def _repr_html_(self) -> str:
-        """In a notebook, the explorer's page of this trace, in a frame."""
+        """In a notebook, the explorer's page of this trace, in a frame; it shows Transformers only."""
+        if "architecture" in self.facts.get("config", {}):
+            return f"<pre>{escape(repr(self))}</pre>"
         from jumok.lens.saved import framed_page
 
         return framed_page(self)
 
     def _derived(self) -> list[str]:
         queries = [name.removesuffix(".q") for name in self.tensors if name.endswith(".q")]
+        queries = [name for name in queries if f"{name}.weights" not in self.tensors]  # of additive attention
         probable = ["probabilities"] if "logits" in self.tensors else []
         return [f"{attention}.{part}" for attention in queries for part in DERIVED] + probable
 

@@ -15,9 +15,10 @@
 
 docs/attention.md walks through the paper section by section: formula, function, picture, something to try.
 
-Beside the figure: config/ (sizes and presets, a file a task), dropout.py (dropout that does not wait for random
-numbers), cache.py (keys and values kept between decoding steps), ngrams.py (n-gram scores beside a classifier's
-encoder) and summary.py (how many parameters a model has).
+Beside the figure: encoder_decoder.py (what every translator's network has), recurrent.py (what came before the
+Transformer, with and without attention), config/ (sizes and presets, a file a task), dropout.py (dropout that does not
+wait for random numbers), cache.py (keys and values kept between decoding steps), ngrams.py (n-gram scores beside a
+classifier's encoder) and summary.py (how many parameters a model has).
 
 This package knows nothing of words, losses, optimizers or files. Import from its files; importing the
 package itself, or config/, does not import torch.

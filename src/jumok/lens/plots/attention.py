@@ -97,6 +97,8 @@ def draw_beta(
     [head] = _chosen("head", head, trace.shape_of(f"{name}.weights")[-3])
     queries, keys = _tokens(trace, name, window)
     position = _position(query, queries)
+    if f"{name}.scores" not in trace:
+        raise ConfigError("This attention is additive: it has no q kᵀ that β could be multiplied with.")
     values, hidden = _weights_by_beta(trace, name, head, position, window)
     lettering = Lettering(on_message)
     columns = lettering.labels(keys, "keys")
@@ -147,6 +149,8 @@ def draw_alignment(alignment: Alignment, source: str, output: str, *, on_message
 def _name(trace: Trace, attention: str | None) -> str:
     """The name of an attention in the trace, with {} for the layer."""
     there = [kind for kind, name in ATTENTIONS.items() if f"{name.format(0)}.q" in trace.tensors]
+    if not there:
+        raise ConfigError("This model has no attention: there is nothing to draw.")
     chosen = attention if attention is not None else _USUAL.get(trace.task, there[0])
     if chosen not in there:
         raise ConfigError(f'A {trace.task.replace("_", " ")} has no attention "{chosen}". It has: {", ".join(there)}.')

@@ -16,6 +16,11 @@ def _sizes(layers: int, d_model: int, heads: int, d_ff: int, dropout: float, nor
     return {**stacks, "d_model": d_model, "heads": heads, "d_ff": d_ff, "dropout": dropout, "norm": norm}
 
 
+def _recurrent(attention: str) -> dict[str, Any]:
+    own = {"task": "translator", "architecture": "recurrent", "attention": attention}
+    return {**own, "encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "dropout": 0.3}
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     # The two small ones are pre-norm: in the minutes they are made for, they learn three times as fast that way.
     "tiny": _sizes(4, 128, 4, 256, 0.3, "pre"),
@@ -33,6 +38,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "d_ff": 128,
         "pooling": "answers",
     },
+    # What came before the Transformer, with about as many parameters as `tiny`.
+    "rnn": _recurrent("none"),
+    "rnn-attention": _recurrent("additive"),
 }
 
 
