@@ -10,7 +10,7 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 from jumok.errors import ConfigError, ShapeError
-from jumok.model.attention import SHORT, Attend, MultiHeadAttention, attention_weights
+from jumok.model.attention import SHORT, Attend, MultiHeadAttention, attention_weights, masked_softmax
 
 sizes = st.integers(1, 6)
 
@@ -121,6 +121,12 @@ def test_hard_attention_is_one_hot_on_the_best_visible_key(drawn: tuple[Tensor, 
 
 def test_hard_attention_takes_the_first_of_equals() -> None:
     assert attention_weights(torch.zeros(1, 2), torch.zeros(3, 2), hard=True).tolist() == [[1, 0, 0]]
+
+
+def test_scores_become_shares_unless_only_the_best_is_asked_for() -> None:
+    scores = torch.tensor([[0.0, math.log(3)]])
+    torch.testing.assert_close(masked_softmax(scores), torch.tensor([[0.25, 0.75]]))
+    assert masked_softmax(scores, hard=True).tolist() == [[0.0, 1.0]]
 
 
 def test_beta_runs_from_uniform_to_hard() -> None:

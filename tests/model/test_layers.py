@@ -10,7 +10,7 @@ from jumok.errors import ConfigError
 from jumok.model.attention import MultiHeadAttention
 from jumok.model.dropout import Dropout
 from jumok.model.embeddings import TokenEmbedding
-from jumok.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from jumok.model.layers import LAYER_NORM_EPSILON, AddNorm, DecoderLayer, EncoderLayer, FeedForward
 from jumok.model.positions import LearnedPositions
 from jumok.model.stacks import Decoder, Encoder
 
@@ -51,6 +51,8 @@ def test_dropout_falls_on_the_sublayer_and_never_on_the_way_around_it(norm: str)
 def test_only_a_pre_norm_stack_has_a_norm_of_its_own_at_the_end(norm: str) -> None:
     for stack in (Encoder(2, 6, 2, 8, norm=norm), Decoder(2, 6, 2, 8, norm=norm)):
         assert isinstance(stack.norm, nn.LayerNorm if norm == "pre" else nn.Identity)
+        norms = [module for module in stack.modules() if isinstance(module, nn.LayerNorm)]
+        assert {module.eps for module in norms} == {LAYER_NORM_EPSILON}
     out = Encoder(2, 6, 2, 8, norm=norm).eval()(100 * torch.randn(2, 3, 6))
     torch.testing.assert_close(out.mean(-1), torch.zeros(2, 3), atol=1e-5, rtol=0)
     torch.testing.assert_close(out.std(-1, correction=0), torch.ones(2, 3), atol=1e-3, rtol=0)
@@ -98,6 +100,7 @@ def test_the_smallest_sizes() -> None:
     assert FeedForward(1, 1)(x).shape == MultiHeadAttention(1, 1)(x).shape == LearnedPositions(1, 1)(x).shape == x.shape
     assert TokenEmbedding(1, 1)(torch.tensor([[0]])).shape == x.shape
     assert torch.equal(Encoder(0, 1, 1, 1)(x), x)
+    assert not list(Decoder(0, 1, 1, 1).parameters())
 
 
 @pytest.mark.parametrize(
