@@ -178,6 +178,12 @@ def test_the_fused_kernel_serves_long_sentences_and_trained_models(monkeypatch: 
     assert fused(Attend(0.5).eval(), SHORT)
 
 
+def test_the_weights_can_be_asked_for() -> None:
+    q, k, v = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 6, 5), torch.randn(2, 3, 6, 5)
+    mask = torch.rand(2, 1, 4, 6) < 0.5
+    torch.testing.assert_close(Attend().weights(q, k, mask) @ v, Attend()(q, k, v, mask))
+
+
 def test_dropout_falls_on_the_weights() -> None:
     """With values of one everywhere, what comes out is the sum of the weights that are left."""
     q, ones = torch.randn(1, 1, 4000, 4), torch.ones(1, 1, 4, 2)

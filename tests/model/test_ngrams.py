@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
-from jumok.model.ngram_table import NgramTable, spell
+from jumok.model.ngram_table import NgramTable, hash_ngrams, spell
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 
 text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
@@ -35,6 +35,36 @@ def test_every_ngram_has_a_row_and_counts_once(tokens: list[int]) -> None:
     assert len(set(found[counted].tolist())) == int(counted.sum())
 
 
+def test_the_row_of_an_ngram_is_part_of_the_format() -> None:
+    """The scores of saved models stand in these rows: another hash would read them from others."""
+    rows, complete = hash_ngrams(np.array([[5, 6, 7]]), 3, 1 << 20)
+    assert rows[:, 0].tolist() == [[927507, 903294, 879080], [869176, 633267, 591066], [452953, 626744, 227455]]
+    assert complete[:, 0].tolist() == [[True] * 3, [True, True, False], [True, False, False]]
+
+
+@pytest.mark.parametrize("places", [1, 2, 4])
+def test_in_a_small_table_every_row_is_in_range_and_counts_once(places: int) -> None:
+    scores = np.arange(places, dtype=np.float32)[:, None]
+    table = NgramTable(scores, np.ones(places, np.float32), longest=4)
+    text = np.array([[5, 6, 7, 8, 9, 0], [11, 12, 0, 0, 0, 0]])
+    found, counted = table.rows(text)
+    assert ((found >= 0) & (found < places)).all()
+    for row, tokens in enumerate(([5, 6, 7, 8, 9], [11, 12])):
+        hashes, complete = hash_ngrams(np.array([tokens]), 4, places)
+        assert found[row][counted[row]].tolist() == sorted(set(hashes[complete].tolist()))
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0])
+def test_scores_are_divided_by_the_norm_of_the_scales(size: float) -> None:
+    layer = ngram_scores(1 << 10, 3)
+    torch.nn.init.normal_(layer.scores)
+    torch.nn.init.uniform_(layer.scale, 0.5 * size, size)
+    text = torch.tensor([[5, 6, 7, 8, 9], [11, 12, 13, 0, 0]])
+    for row, (found, counted) in enumerate(zip(*layer.rows(text), strict=True)):
+        expected = layer.scores[found[counted]].sum(0) / layer.scale[found[counted]].sum().sqrt()
+        torch.testing.assert_close(layer(text)[row], expected)
+
+
 @given(text_of_tokens, st.integers(0, 5))
 def test_padding_and_neighbours_change_nothing(tokens: list[int], padding: int) -> None:
     layer = ngram_scores(1 << 10, 3)
@@ -54,11 +84,13 @@ def test_order_counts_and_an_empty_text_scores_nothing() -> None:
 
 @pytest.mark.parametrize("tokens", [[5, 6, 7, 8, 9], [5, 6, 5, 6, 5, 6, 7], [4, 4, 4, 4, 4, 4]])
 def test_attributions_add_up_although_an_ngram_that_comes_twice_counts_once(tokens: list[int]) -> None:
-    layer = ngram_scores(1 << 16, 2)
-    torch.nn.init.normal_(layer.scores)
-    text = torch.tensor([tokens])
-    scores = layer(text)[0]
-    torch.testing.assert_close(layer.attribution(text, 1).sum(), scores[1] - scores[0])
+    for places, classes in ((1 << 16, 2), (1 << 16, 3), (2, 2)):  # in two rows nearly all n-grams meet others
+        layer = ngram_scores(places, classes)
+        torch.nn.init.normal_(layer.scores)
+        text = torch.tensor([tokens])
+        scores = layer(text)[0]
+        others = (scores.sum() - scores[1]) / (classes - 1)
+        torch.testing.assert_close(layer.attribution(text, 1).sum(), scores[1] - others)
 
 
 SPELLING = torch.zeros(41, LONGEST_TOKEN)  # token 7 is written 70 71, token 3 is written 30
@@ -102,8 +134,17 @@ def test_tokens_get_the_attribution_of_their_characters() -> None:
     torch.testing.assert_close(attribution.sum(), scores[1] - scores[0])
 
 
+def test_a_token_without_characters_has_no_part_in_the_attribution() -> None:
+    layer = spelling_layer()
+    layer.get_buffer("spelling")[3] = 0
+    assert (layer.attribution(torch.tensor([[5, 6, 3]]), 1) == 0).tolist() == [False, False, True]
+
+
 def test_no_text_at_all_scores_nothing() -> None:
-    assert spelling_layer()(torch.zeros(2, 4, dtype=torch.long)).abs().max() == 0
+    layer = spelling_layer()
+    assert layer(torch.zeros(2, 4, dtype=torch.long)).abs().max() == 0
+    assert layer(torch.zeros(0, 4, dtype=torch.long)).shape == (0, 2)
+    assert spell(np.zeros((2, 4), np.int64), SPELLING.numpy()).shape == (2, 0)
 
 
 def small(**changes: object) -> Classifier:

@@ -35,7 +35,7 @@ def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, Boo
 
 def spell(text: IntArray, spelling: FloatArray) -> IntArray:
     """The characters [B, U] of all tokens [B, S] in order, then padding. `spelling` [V, W] holds those of a token."""
-    characters = spelling[text].reshape(len(text), -1)
+    characters = spelling[text].reshape(len(text), text.shape[1] * spelling.shape[1])
     real = characters != 0
     counts = real.sum(1)
     result = np.zeros((len(text), counts.max(initial=0)), np.int64)
@@ -56,7 +56,9 @@ class NgramTable:
         """The rows [B, R] of the n-grams of texts [B, S] in ascending order, and which entries count: each row once."""
         rows = len(self.scores)
         hashes, complete = hash_ngrams(self._units(text), self.longest, rows)
-        found = np.where(complete, hashes, rows).transpose(1, 0, 2).reshape(len(text), -1)  # incomplete ones come last
+        lengths, texts, units = hashes.shape
+        found = np.where(complete, hashes, rows).transpose(1, 0, 2)  # incomplete ones come last
+        found = found.reshape(texts, lengths * units)
         found.sort(1)
         new = np.ones_like(found, np.bool_)
         new[:, 1:] = found[:, 1:] != found[:, :-1]
