@@ -50,6 +50,18 @@ def test_two_calls_are_independent() -> None:
     assert abs(float((first * second).mean())) < 5 / math.sqrt(MANY)
 
 
+def test_hardly_any_two_calls_are_alike() -> None:
+    masks = {tuple(kept(0.5, 64).tolist()) for _ in range(300)}
+    assert len(masks) == 300
+
+
+def test_on_another_device_torch_s_own_dropout_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, taken = torch.ones(3, device="meta"), []
+    monkeypatch.setattr(torch.nn.functional, "dropout", lambda *arguments: taken.append(arguments) or x)
+    assert Dropout(0.3)(x) is x
+    assert taken == [(x, 0.3)]
+
+
 def test_the_seed_of_torch_decides_everything() -> None:
     def three_calls(seed: int) -> list[Tensor]:
         torch.manual_seed(seed)
@@ -116,6 +128,10 @@ def test_rates_at_the_ends_of_the_range(rate: float) -> None:
     out = Dropout(rate)(torch.ones(1000))
     assert bool(out.isfinite().all())
     assert float((out == 0).float().mean()) == pytest.approx(rate, abs=0.01)
+
+
+def test_something_stays_however_close_the_rate_is_to_one() -> None:
+    assert set(Dropout(0.9999999)(torch.ones(MANY)).unique().tolist()) == {0.0, 65536.0}
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, math.nan, math.inf])

@@ -96,6 +96,12 @@ def test_learned_positions_begin_at_the_first_row_and_with_vectors_of_length_abo
     assert float(module.weight.detach().norm(dim=1).mean()) == pytest.approx(1, abs=0.05)
 
 
+def test_the_smallest_width_and_no_positions_at_all() -> None:
+    assert sinusoids(2, 2)[0].tolist() == [0.0, 1.0]
+    x = torch.randn(1, 3, 2)
+    assert torch.equal(make_positions("none", 2, 9)(x), x)
+
+
 def test_make_positions() -> None:
     assert isinstance(make_positions("learned", 4, 9), LearnedPositions)
     assert isinstance(make_positions("sinusoidal", 4, 9), SinusoidalPositions)

@@ -91,6 +91,15 @@ def test_positions_are_those_of_the_tokens_and_a_mask_is_there_only_if_something
         assert torch.equal(values["decoder.positions"][0, 0], model.embed.positions(torch.zeros(1, 1, 12), 2)[0, 0])
 
 
+def test_weights_that_do_not_follow_from_queries_and_keys_are_recorded(build: Callable[..., Any]) -> None:
+    model, name = build("translator"), "decoder.1.cross"
+    model.decoder.layers[1].cross_attention.attend.is_dot_product = False
+    with record(model) as values:
+        model(*texts("translator"))
+    torch.testing.assert_close(values[f"{name}.weights"] @ values[f"{name}.v"], values[f"{name}.mixed"])
+    assert [key for key in values if key.endswith(".weights")] == [f"{name}.weights"]
+
+
 def test_hooks_are_gone_after_the_block_even_after_an_error(build: Callable[..., Any]) -> None:
     model = build("translator")
     source, _ = texts("translator")

@@ -22,6 +22,7 @@ from jumok.recipes.certifying.certificate import (
     ParityError,
     compare,
     compare_scores,
+    largest_difference,
     require_close,
     require_parity,
 )
@@ -259,6 +260,7 @@ class Scripted:
         self.table = table
 
     def greedy(self, sources: Any, prefixes: Any) -> list[list[int]]:
+        assert [len(source) for source in sources] == [1] * len(prefixes)
         return [self._continue(list(prefix)) for prefix in prefixes]
 
     def _continue(self, output: list[int]) -> list[int]:
@@ -306,11 +308,54 @@ def test_a_tie_is_followed_to_the_end(changes: dict[Any, Any], ties: int) -> Non
     assert (found.example is None) == bool(ties)
 
 
+def test_an_end_that_is_as_probable_as_going_on_is_a_tie() -> None:
+    goes_on = {(): {5: -0.1}, (5,): {8: -0.7, EOS: -0.7003}, (5, 8): {EOS: -0.1}}
+    ends = {**goes_on, (5,): {8: -0.7003, EOS: -0.7}}
+    found = compare(Scripted(goes_on).engine(), Scripted(ends).engine(), [[4]])
+    assert (found.equal, found.ties) == (0, 1)
+
+
+def test_after_a_tie_the_original_goes_on_for_as_many_tokens_as_the_outputs_have() -> None:
+    def cut(engine: Scripted) -> GreedyEngine:
+        """Outputs of two tokens at most, unless they go on from a tie."""
+        return GreedyEngine(lambda s, p: [o if p[0] else o[:2] for o in engine.greedy(s, p)], engine.score)
+
+    table = {(): {5: -0.7, 6: -0.7003}, (5,): {8: -0.1}, (5, 8): {9: -0.1}, (5, 8, 9): {EOS: -0.1}}
+    table |= {(6,): {8: -0.1}, (6, 8): {9: -0.1}, (6, 8, 9): {EOS: -0.1}}
+    for output in ((5, 8), (6, 8)):
+        table[output] |= {EOS: -3.0}
+    other = Scripted({**table, (): {5: -0.7003, 6: -0.7}})
+    found = compare(cut(Scripted(table)), cut(other), [[4]])
+    assert (found.equal, found.ties) == (0, 1)
+
+
 def test_an_output_that_is_cut_off_is_no_tie() -> None:
     original = Scripted(ORIGINAL)
     cut = GreedyEngine(lambda sources, _prefixes: [[] for _ in sources], original.score)
     assert compare(original.engine(), cut, [[4]]).ties == 0
     assert compare(original.engine(), original.engine(), [[4]]).equal == 1
+
+
+def test_outputs_that_differ_and_are_no_ties_are_refused_with_an_example() -> None:
+    found = Certificate(4, 2, 1, 0.0, {"source": [4], "expected": [5], "found": [6]})
+    with pytest.raises(ParityError) as error:
+        require_parity(found)
+    assert str(error.value) == (
+        "The outputs of the exported model differ from PyTorch's for 1 of 4 probes, for example "
+        "{'source': [4], 'expected': [5], 'found': [6]}. Nothing was exported; use `engine=\"torch\"` and report this."
+    )
+    sound = Certificate(4, 3, 1, 0.0, None)
+    assert require_parity(sound) is sound
+    with pytest.raises(ParityError) as error:
+        require_parity(Certificate(4, 3, 1, 0.5, None))
+    assert str(error.value) == (
+        "The exported model's scores differ from PyTorch's by up to 0.5; rounding explains at most 0.001. "
+        'Nothing was exported; use `engine="torch"` and report this.'
+    )
+
+
+def test_without_numbers_nothing_differs() -> None:
+    assert largest_difference(np.array([])) == 0.0
 
 
 def test_what_is_no_number_is_not_close() -> None:
@@ -352,6 +397,26 @@ def test_rounding_errors_that_a_model_enlarges_are_no_fault(value: float, close:
     else:
         with pytest.raises(ParityError, match=r"rounding explains at most 0\.04"):
             require_close(*arguments)
+
+
+class Growing:
+    """In place of a model that is changed by `double`, as those of PyTorch are."""
+
+    def __init__(self) -> None:
+        self.values = [1.0]
+
+    def double(self) -> "Growing":
+        self.values.append(0.01)
+        return self
+
+
+def test_the_original_stays_as_it_is_while_its_rounding_errors_are_measured() -> None:
+    original = NumberEngine(Growing())  # type: ignore[arg-type]
+    exported = NumberEngine(Number(1.05))
+    with pytest.raises(ParityError) as error:
+        require_close("states", lambda e: np.array(sum(getattr(e.model, "values", [1.05]))), original, exported)
+    assert original.model.values == [1.0]  # type: ignore[attr-defined]
+    assert str(error.value).startswith("The exported model's states differ from PyTorch's by up to 0.05; rounding")
 
 
 INT8 = {
@@ -398,9 +463,9 @@ def test_int8_may_cost_so_much_and_no_more(
 
 
 def test_a_class_is_a_tie_only_if_the_original_nearly_gave_it() -> None:
-    original = np.array([[0.0, 0.0009], [5.0, 5.002]], np.float32)
-    found = compare_scores(original, original[:, ::-1], [[4], [5]])
-    assert (found.equal, found.ties) == (0, 1)
+    original = np.array([[0.0, 0.0009], [5.0, 5.002], [5.0, 5.0005]], np.float32)
+    found = compare_scores(original, original[:, ::-1], [[4], [5], [6]])
+    assert (found.equal, found.ties) == (0, 2)
     assert found.example == {"source": [5], "expected": 1, "found": 0}
 
 
