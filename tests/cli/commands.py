@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumok.demo.reviews import demo_reviews
+from jumok.system import usable_cores
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
 
@@ -74,6 +75,11 @@ class Ended:
 
 
 Jumok = Callable[..., Ended]
+
+
+def longer_if_busy(seconds: float) -> float:
+    """A limit for a machine that does nothing else, and a longer one if more programs want to run than it has cores."""
+    return seconds * max(1.0, os.getloadavg()[0] / usable_cores())
 
 
 def start(*arguments: str | Path, cwd: Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:

@@ -1,35 +1,27 @@
-"""Runs the trainings of ranks.py. Their processes are forks of this one: importing PyTorch takes longer than they do.
+"""Runs the trainings of ranks.py. Their processes are forks of this one: see preloading.py.
 
 Beside what every training leaves, process R leaves `lines-R.jsonl`, the lines of the corpus it learned from in each of
 its updates, and `memory-R.safetensors`, its weights and moments in the end (its parts of them, if they are sharded).
 """
 
-import gc
 import json
 import os
-import pkgutil
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import ctranslate2.specs  # noqa: F401  only to have it, as the others with this mark
-import rich.live
-import rich.panel
-import rich.table  # noqa: F401
-import sacrebleu  # noqa: F401
-import torch._dynamo
+import torch
 import torch.distributed as dist
+from preloading import preload
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-import jumok
 from jumok.cli.app import run
 from jumok.training import checkpoint, distributed, trainer
 from jumok.training.checkpoint import flatten_optimizer
@@ -191,10 +183,7 @@ def error_file(job: dict[str, Any], rank: int) -> Path:
 
 def main() -> None:
     """Run the jobs that the command line describes, and print how each ended."""
-    for module in pkgutil.walk_packages(jumok.__path__, "jumok."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
-    gc.freeze()  # so that collecting garbage does not copy in every process what all share
+    preload()
     for job in json.loads(sys.argv[1]):
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))

@@ -125,7 +125,7 @@ def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen(command, cwd=cwd, env={**os.environ, **environment}, **pipes) as forker:  # type: ignore[call-overload]
         try:
-            out, err = forker.communicate(timeout=280)
+            out, err = forker.communicate(timeout=600)
         except subprocess.TimeoutExpired:
             os.killpg(forker.pid, signal.SIGKILL)  # its forks too
             raise

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from commands import write_corpus
-from kills import assert_same, train
+from kills import Training, assert_same, train
 
 KILLS_A_ROUND = 40
 
@@ -46,9 +46,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as temporary:
             directory = Path(temporary)
             write_corpus(directory)
-            train(directory, "whole", settings, steps=steps)
-            kills = min(KILLS_A_ROUND, arguments.kills - killed)
-            killed += len(train(directory, "killed", settings, steps=steps, kills=kills, seed=round_))
+            killing = Training("killed", min(KILLS_A_ROUND, arguments.kills - killed), seed=round_)
+            _, epochs = train(directory, settings, steps, Training("whole"), killing)
+            killed += len(epochs)
             assert_same(directory / "killed", directory / "whole", steps)
         seconds = time.monotonic() - started
         print(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from commands import write_corpus
-from kills import assert_same, train
+from kills import Training, assert_same, train
 
 from jumok.training.records import read_log
 
@@ -16,14 +16,15 @@ SETTINGS = ["--set=batch.tokens=24", "--set=log.every=1", "--set=checkpoint.ever
 
 def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    assert train(tmp_path, "whole", SETTINGS, steps=STEPS) == []
-    epochs = train(tmp_path, "killed", SETTINGS, steps=STEPS, kills=KILLS)
+    whole, killed = Training("whole"), Training("killed", KILLS)
+    one_thread = Training("one-thread", threads=1, last=LAST_OF_ONE_THREAD)
+    unharmed, epochs, _ = train(tmp_path, SETTINGS, STEPS, whole, killed, one_thread)
+    assert unharmed == []
     assert len(epochs) == KILLS
     assert max(epochs.count(epoch) for epoch in epochs) >= KILLS_IN_ONE_EPOCH
     assert_same(tmp_path / "killed", tmp_path / "whole", STEPS)
     # It had two threads, and they mattered: with one, sums are taken in another order.
     assert threads_of(tmp_path / "killed") == 2
-    train(tmp_path, "one-thread", SETTINGS, steps=STEPS, threads=1, last=LAST_OF_ONE_THREAD)
     one = losses(tmp_path / "one-thread")
     assert one != losses(tmp_path / "killed")[: len(one)]
     assert one == pytest.approx(losses(tmp_path / "killed")[: len(one)], rel=1e-3)

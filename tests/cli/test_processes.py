@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import SOURCE
+from commands import SOURCE, longer_if_busy
 from kills import assert_same
 from ranks import (
     STEPS,
@@ -200,7 +200,7 @@ def assert_the_others_end(outcome: Outcome, fault: Fault) -> None:
             message = error.splitlines()[-1]
             assert message.startswith("jumok: Another process of this training has ended (")
             assert message.endswith("). The same command continues from the last checkpoint.")
-    assert outcome.seconds < SECONDS
+    assert outcome.seconds < longer_if_busy(SECONDS)
 
 
 def assert_all_end_alike(outcome: Outcome, fault: Fault, run: Path) -> None:
@@ -248,21 +248,32 @@ def test_processes_that_read_different_checkpoints_do_not_go_on(runs: Runs) -> N
     assert "(process 0: step-00000010, process 1: none)" in outcome.errors[0]
 
 
-def torchrun(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """Two processes started by torchrun."""
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=cwd, env=environment, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
+LAUNCHERS = {
+    "agent": [str(Path(__file__).with_name("fork_elastic.py"))],
+    "torchrun": [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        "--max-restarts=1",
+        "-m",
+        "jumok",
+    ],
+}
 
 
-def test_torchrun_starts_again_what_was_killed_and_the_end_is_the_same(runs: Runs) -> None:
+# torchrun starts its processes anew, which takes longer than all that they do here; its agent can also fork them.
+@pytest.mark.parametrize("launcher", ["agent", pytest.param("torchrun", marks=pytest.mark.slow)])
+def test_torchrun_starts_again_what_was_killed_and_the_end_is_the_same(runs: Runs, launcher: str) -> None:
     """--fresh does not forget again what was learned before the restart."""
     directory, _ = runs
-    arguments = [*arguments_of("translator", directory), "-o", str(directory / "elastic"), "--fresh", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *LAUNCHERS[launcher], "train", "translator", *arguments_of("translator", directory)]
+    command += ["-o", str(directory / launcher), "--fresh", "--json"]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     events: list[dict[str, Any]] = []
     killed = resumed = went_on = 0.0
-    with torchrun("--max-restarts=1", "-m", "jumok", "train", "translator", *arguments, cwd=directory) as started:
+    with subprocess.Popen(command, cwd=directory, env=environment, text=True, **pipes) as started:
         assert started.stdout is not None
         for event in map(json.loads, started.stdout):
             events.append(event)
@@ -273,11 +284,11 @@ def test_torchrun_starts_again_what_was_killed_and_the_end_is_the_same(runs: Run
             resumed = resumed or event["event"] == "resumed"
             if resumed and not went_on and event["event"] == "train":
                 went_on = time.monotonic()
-        _, err = started.communicate(timeout=60)
+        _, err = started.communicate()
     assert started.returncode == 0, err
     assert [event["step"] for event in events if event["event"] == "resumed"] == [10]
-    assert 0 < went_on - killed < SECONDS  # to the first step that was made
-    assert_same(directory / "elastic", directory / "translator-two", STEPS)
+    assert 0 < went_on - killed < longer_if_busy(SECONDS)  # to the first step that was made
+    assert_same(directory / launcher, directory / "translator-two", STEPS)
 
 
 @pytest.mark.slow

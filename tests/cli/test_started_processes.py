@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 import pytest
-from commands import Jumok, start, train_arguments, write_corpus
+from commands import Jumok, longer_if_busy, start, train_arguments, write_corpus
 
 from jumok.cli import processes
 from jumok.errors import InputError, JumokError, OtherProcessError, TrainingError
@@ -50,7 +50,7 @@ def test_after_a_kill_the_same_command_goes_on_and_a_signal_to_the_first_stops_a
     next(step for step in steps_of(first) if step >= 4)
     os.kill(started_by(first)[0], signal.SIGKILL)
     killed = time.monotonic()
-    _, err = first.communicate(timeout=SECONDS)
+    _, err = first.communicate()
     assert first.returncode == 4
     who, message = err.splitlines()
     assert who == "jumok: the process with rank 1 was ended by SIGKILL (the system does that when memory runs out)."
@@ -59,9 +59,9 @@ def test_after_a_kill_the_same_command_goes_on_and_a_signal_to_the_first_stops_a
     again = start("train", "translator", *arguments, cwd=tmp_path)
     steps = steps_of(again)
     assert next(steps) >= 4  # a step after a checkpoint
-    assert time.monotonic() - killed < SECONDS
+    assert time.monotonic() - killed < longer_if_busy(SECONDS)
     again.send_signal(signal.SIGTERM)
-    _, err = again.communicate(timeout=SECONDS)
+    _, err = again.communicate()
     assert again.returncode == 143, err
     assert ENDED not in err
     assert read_log(tmp_path / "run")[-1]["event"] == "checkpoint"
@@ -74,8 +74,10 @@ def test_when_one_ends_before_they_have_met_all_end(tmp_path: Path) -> None:
     os.kill(started_by(leaders[0])[0], signal.SIGKILL)
     started_by(leaders[1])
     leaders[1].terminate()
+    began = time.monotonic()
     # Their streams end only when every process that has them has ended, the follower too.
-    errors = [leader.communicate(timeout=SECONDS)[1] for leader in leaders]
+    errors = [leader.communicate()[1] for leader in leaders]
+    assert time.monotonic() - began < longer_if_busy(SECONDS)
     assert [leader.returncode for leader in leaders] == [4, -signal.SIGTERM]
     assert all(ENDED in err for err in errors)
     assert not (tmp_path / "run").exists()
@@ -86,7 +88,7 @@ def test_an_error_of_rank_0_is_the_only_message(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "a.ko").unlink()
     ended = start("train", "translator", *train_arguments(tmp_path), "--processes=3", cwd=tmp_path)
-    _, err = ended.communicate(timeout=SECONDS)
+    _, err = ended.communicate()
     assert ended.returncode == 2
     [message] = err.splitlines()
     assert "a.ko: no such file" in message
@@ -143,7 +145,7 @@ def test_rank_0_ends_if_it_waits_for_one_that_has_ended_and_else_goes_on(
     follower = subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.exit(1)"], stdin=subprocess.PIPE)
     with processes._leading([follower]):
         follower.wait()
-        deadline = time.monotonic() + (SECONDS if waits else 0.2)
+        deadline = time.monotonic() + (10 * SECONDS if waits else 0.2)
         while not codes and time.monotonic() < deadline:
             time.sleep(0.01)
     assert set(codes) == ({4} if waits else set())
