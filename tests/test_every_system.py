@@ -22,16 +22,19 @@ TESTS = Path(__file__).parent
 STOPPED_BY = {"macos": signal.SIGINT, "windows": signal.SIGUSR1}  # SIGUSR1 stands for Windows' SIGBREAK
 SYSTEMS = pytest.mark.parametrize("name", list(STOPPED_BY))
 
+# One process for all of it: importing PyTorch takes longest.
 TRAIN_STOP_RESUME_EXPORT = """
 import os, sys, threading, time
 from pathlib import Path
 from jumok.bundle import load_bundle
 from jumok.cli.app import run
+from jumok.recipes.certifying import certificate
 from jumok.training.run_directory import RunDirectory
 
+certificate.LONGEST_PROBE = 100  # the length of texts is not a question of the system
 assert not hasattr(os, "sched_getaffinity")  # this is not Linux
-out, stop = Path(sys.argv[1]), int(sys.argv[2])
-train = ["train", "translator", *sys.argv[3:], "-o", str(out), "--quiet"]
+out, stop, arguments = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+train = ["train", "translator", *arguments, "-o", str(out), "--quiet"]
 
 def stop_when_it_trains():
     while not (out / "log.jsonl").exists():
@@ -45,9 +48,14 @@ with RunDirectory.open(out, "translator"):
 assert run([*train, "--steps=40", "--continue-with-changes"]) == 0
 assert run(["export", "-m", str(out), "--to", "ctranslate2"]) == 0
 loaded = load_bundle(out)
-assert run([*train, "--steps=40", "--fresh"]) == 0  # replaces the model that is in use
+assert run([*train, "--steps=5", "--fresh"]) == 0  # replaces the model that is in use
 assert loaded.weights()
 assert run(["export", "-m", str(out), "--to", "ctranslate2"]) == 0
+
+together = ["train", "translator", *arguments, "-o", f"{out}-2", "--steps=10", "--processes=2", "--json"]
+sys.argv[1:] = together  # what the other process will be started with
+print("by two:", flush=True)
+assert run(together) == 0
 """
 
 HOLD_A_LOCK = """
@@ -78,32 +86,36 @@ def python_of(name: str, root: Path) -> Callable[..., subprocess.Popen[str]]:
     return start
 
 
-@SYSTEMS
-def test_train_stop_resume_export_translate(tmp_path: Path, name: str) -> None:
-    write_corpus(tmp_path)
-    python = python_of(name, tmp_path)
-    arguments = [word for word in train_arguments(tmp_path) if not word.startswith("--steps")][:2]
-    settings = [word for word in train_arguments(tmp_path) if word.startswith("--set")]
-    command = ["-c", TRAIN_STOP_RESUME_EXPORT, tmp_path / "run", str(int(STOPPED_BY[name])), *arguments, *settings]
-    out, err = python(*command, PYTHONWARNDEFAULTENCODING="1").communicate(timeout=120)
+@pytest.fixture(scope="module", params=list(STOPPED_BY))
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str, str]:
+    """The directory of these trainings, the system, and what they printed to both streams."""
+    name, directory = request.param, tmp_path_factory.mktemp("system")
+    write_corpus(directory)
+    arguments = [word for word in train_arguments(directory) if not word.startswith("--steps")][:2]
+    settings = [word for word in train_arguments(directory) if word.startswith("--set")]
+    command = ["-c", TRAIN_STOP_RESUME_EXPORT, directory / "run", str(int(STOPPED_BY[name])), *arguments, *settings]
+    process = python_of(name, directory)(*command, PYTHONWARNDEFAULTENCODING="1")
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    return directory, name, out, err
+
+
+def test_train_stop_resume_export_translate(trained: tuple[Path, str, str, str]) -> None:
+    directory, name, _, err = trained
     assert "Traceback" not in err, err
     assert "is in use by process" in err
-    assert [entry["event"] for entry in read_log(tmp_path / "run")][-1] == "done"
-    translate = ["-m", "jumok", "translate", "-m", tmp_path / "run", "--engine", "ctranslate2"]
-    out, err = python(*translate).communicate("The small cat sees the dog.\n", timeout=60)
+    assert [entry["event"] for entry in read_log(directory / "run")][-1] == "done"
+    translate = ["-m", "jumok", "translate", "-m", directory / "run", "--engine", "ctranslate2"]
+    out, err = python_of(name, directory)(*translate).communicate("The small cat sees the dog.\n", timeout=600)
     assert out.count("\n") == 1, err
     assert out.strip(), err
 
 
-@SYSTEMS
-def test_two_processes_train_together(tmp_path: Path, name: str) -> None:
-    write_corpus(tmp_path)
-    command = ["-m", "jumok", "train", "translator", *train_arguments(tmp_path, steps=10), "--processes=2", "--json"]
-    process = python_of(name, tmp_path)(*command)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert [json.loads(line)["event"] for line in out.splitlines()].count("plan") == 1  # one of the two prints
-    assert read_log(tmp_path / "run")[-1]["event"] == "done"
+def test_two_processes_train_together(trained: tuple[Path, str, str, str]) -> None:
+    directory, _, out, _ = trained
+    _, _, printed = out.partition("by two:\n")
+    assert [json.loads(line)["event"] for line in printed.splitlines()].count("plan") == 1  # one of the two prints
+    assert read_log(directory / "run-2")[-1]["event"] == "done"
 
 
 @SYSTEMS
@@ -113,10 +125,10 @@ def test_a_lock_is_held_until_its_process_is_killed(tmp_path: Path, name: str) -
     with python(*hold) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "locked\n"
-        assert python(*hold).communicate(timeout=30)[0] == "refused\n"
+        assert python(*hold).communicate(timeout=600)[0] == "refused\n"
         first.kill()
         first.wait()
-    assert python(*hold).communicate(timeout=30)[0] == "locked\n"
+    assert python(*hold).communicate(timeout=600)[0] == "locked\n"
 
 
 def test_a_closed_pipe_ends_a_command_quietly_where_there_is_no_signal_for_it(tmp_path: Path) -> None:
@@ -145,7 +157,7 @@ def test_the_tests_of_files_and_locks_pass_by_the_rules_of_windows(tmp_path: Pat
     files = ["test_files.py", "test_bundle.py", "data/test_store.py", "training/test_run_directory.py"]
     command = ["-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={root}", "-k", OTHER_RULES]
     process = python_of("windows", root)(*command, *(TESTS / file for file in files))
-    out, _ = process.communicate(timeout=200)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, out[-10_000:]
 
 

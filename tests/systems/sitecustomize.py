@@ -93,13 +93,17 @@ def _msvcrt(fcntl: Any) -> types.ModuleType:
 def _below_root(path: Any) -> str | None:
     if not ROOT or not isinstance(path, str | os.PathLike):
         return None
-    absolute = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    absolute = os.fspath(path)
+    if not absolute.startswith(ROOT) or ".." in absolute:  # following links takes long
+        absolute = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     return absolute if absolute.startswith(ROOT) else None
 
 
 def _is_open(path: str) -> bool:
     """Whether a process with these rules has the file, or one below this directory, open or mapped into memory."""
-    targets = [line[73:] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()]
+    maps = Path("/proc/self/maps").read_bytes()
+    root = ROOT.encode()
+    targets = [line[73:].decode() for line in maps.splitlines() if root in line] if root in maps else []
     for process in os.listdir(PROCESSES):
         with suppress(OSError):  # it has ended
             for descriptor in os.listdir(f"/proc/{process}/fd"):
