@@ -17,7 +17,7 @@ demo: $(READY)
 	$(BIN)/jumok demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 # What takes minutes, one test at a time because some measure; then new random examples for the tests that use them.
 test-slow: $(READY)

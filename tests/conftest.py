@@ -39,6 +39,27 @@ if find_spec("jaxtyping") is not None:
     )
 
 
+# The files that take longest, in this order. Begun first, they leave no core idle at the end: `make test` gives a whole
+# file to one worker, and the next file to the worker that is ready first.
+LONGEST = (
+    "cli/test_processes.py",
+    "test_every_system.py",
+    "lens/test_browser.py",
+    "recipes/test_translator.py",
+    "cli/test_kills.py",
+    "training/test_checkpoint.py",
+    "training/test_run_directory.py",
+    "cli/test_train_command.py",
+    "engines/test_forking.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of these files first; the others keep their order."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
 @pytest.fixture
 def without_shape_checks() -> Iterator[None]:
     """The model as users run it: without the run-time checks of shapes, which come before its own errors."""
@@ -70,8 +91,8 @@ def build_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Call
 
 
 @pytest.fixture
-def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainings in this process measure the machine's speed for a tenth of a second instead of three seconds, and
-    compare their exports on short texts only."""
+def quick_trainings(monkeypatch: pytest.MonkeyPatch, without_shape_checks: None) -> None:
+    """Trainings in this process measure the machine's speed for a tenth of a second instead of three seconds, compare
+    their exports on short texts only, and check no shapes (the models that fixtures of a session train do)."""
     monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 0.1)
     monkeypatch.setattr("jumok.recipes.certifying.certificate.LONGEST_PROBE", 100)

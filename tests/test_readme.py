@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SMALL = "--steps 5 --set model.d_model=16 --set model.heads=2 --set model.d_ff=32 --quiet"
+ONE_LAYER = {"translator": ("encoder", "decoder"), "classifier": ("encoder",), "lm": ("decoder",)}
 NOT_RUN_HERE = ("make demo", "make test", 'pip install "jumok[train]"')  # this test runs inside of `make test`
 
 
@@ -20,6 +21,11 @@ def blocks(document: str, language: str) -> list[str]:
     """The fenced blocks of a document that are in this language."""
     text = (ROOT / document).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def small(command: str) -> str:
+    """Options for a model that this `jumok train` makes in seconds."""
+    return " ".join([SMALL, *(f"--set model.{stack}_layers=1" for stack in ONE_LAYER[command.split()[2]])])
 
 
 def commands(document: str) -> list[str]:
@@ -60,19 +66,33 @@ def run(workplace: Path, *command: str) -> str:
     return ended.stdout
 
 
-def test_the_readme_works_as_it_stands(workplace: Path) -> None:
+@pytest.mark.usefixtures("quick_trainings")
+def test_the_readme_works_as_it_stands(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jumok.cli.app import run as run_here
+
+    def output_of(command: str) -> str:
+        """A pipeline is run by the shell, with `jumok` in a process of its own; a single command in this process."""
+        if "|" in command:
+            return run(workplace, "sh", "-c", command)
+        assert run_here(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(workplace)
     documented = [command for command in commands("README.md") if command not in NOT_RUN_HERE]
     assert documented[0].startswith("jumok train translator a.en a.ko")
     for command in documented:
         # The same command with a small model and few steps appended, so that it takes seconds.
-        output = run(workplace, "sh", "-c", f"{command} {SMALL}" if " train " in command else command)
+        output = output_of(f"{command} {small(command)}" if " train " in command else command)
         assert output.strip() or " train " in command
+    assert any("|" in command for command in documented)
     for block in blocks("README.md", "python"):
-        run(workplace, sys.executable, "-c", block)
+        exec(compile(block, "README.md", "exec"), {})
     checks = re.findall(r"`(jumok check [^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert checks
     for inline in checks:
-        assert "Nothing suspicious" in run(workplace, "sh", "-c", inline)
+        assert "Nothing suspicious" in output_of(inline)
 
 
 def test_what_is_not_run_here_exists() -> None:
@@ -85,7 +105,6 @@ def test_what_is_not_run_here_exists() -> None:
 
 
 PAGES = ["docs/spreadsheet.md", "docs/production.md"]  # in this order: the second uses what the first has trained
-SMALLEST = f"{SMALL} --set model.encoder_layers=1 --set model.decoder_layers=1"  # of a translator
 NOT_RUN_OF_PAGES = ("pip ", "gunicorn ", "curl ")
 GUIDES = ["docs/guide.md", "docs/ko/guide.md"]
 PAPERS = ["docs/attention.md", "docs/ko/attention.md"]
@@ -138,7 +157,7 @@ def page_workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.usefixtures("quick_trainings")
 def test_the_pages_work_as_they_stand(
     page_workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,7 +172,9 @@ def test_the_pages_work_as_they_stand(
             elif language == "python":
                 exec(compile(block, page, "exec"), {})
             for line in block.splitlines() if language == "console" else ():
-                command = re.sub(r" --minutes \d+", f" {SMALLEST}", line.removeprefix("$ "))
+                command = line.removeprefix("$ ")
+                if " --minutes " in command:
+                    command = re.sub(r" --minutes \d+", f" {small(command)}", command)
                 if not command.startswith(NOT_RUN_OF_PAGES):
                     assert run_here(shlex.split(command)[1:]) == 0, command + capsys.readouterr().err
     assert len((page_workplace / "all.tsv").read_text(encoding="utf-8").splitlines()) == 100

@@ -29,6 +29,9 @@ SETTINGS = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("quick_trainings")
+
+
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     toy_task.register_sorter()

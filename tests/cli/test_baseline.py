@@ -1,12 +1,16 @@
 """jumok train classifier --baseline: the comparison with TF-IDF is about the same texts."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from commands import SMALL, Jumok
 
-pytest.importorskip("sklearn", reason='the baseline needs scikit-learn: pip install "jumok[baseline]"')
+# Not `importorskip`: scikit-learn takes a second to import, in every process that collects the tests.
+pytestmark = pytest.mark.skipif(
+    find_spec("sklearn") is None, reason='the baseline needs scikit-learn: pip install "jumok[baseline]"'
+)
 
 STEPS = ["--steps=2", *(setting for setting in SMALL if "decoder" not in setting)]
 REVIEWS = "".join(f"{'good' if n % 2 else 'bad'}\t{'fine' if n % 2 else 'dull'} film number {n}\n" for n in range(60))

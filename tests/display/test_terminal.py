@@ -12,6 +12,7 @@ import jumok
 from jumok.cli.app import run
 from jumok.training.settings import parse_assignments
 
+pytestmark = pytest.mark.usefixtures("quick_trainings")
 SETTINGS = parse_assignments(setting.removeprefix("--set=") for setting in SMALL)
 
 

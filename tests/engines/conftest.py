@@ -16,7 +16,7 @@ from jumok.tokenizer import Tokenizer
 
 
 @pytest.fixture(autouse=True)
-def _quick(without_shape_checks: None, quick_trainings: None) -> None:
+def _quick(quick_trainings: None) -> None:
     """The model's own tests check shapes; a search takes thousands of steps, and checking them would take most time."""
 
 

@@ -31,7 +31,7 @@ def test_models_work_in_forked_and_spawned_processes(models: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     lines = ended.stdout.splitlines()

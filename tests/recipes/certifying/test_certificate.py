@@ -55,7 +55,7 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(autouse=True)
-def _short_probes(monkeypatch: pytest.MonkeyPatch, without_shape_checks: None) -> None:
+def _short_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate, "RANDOM_SOURCES", 3)
     monkeypatch.setattr(certificate, "LONGEST_RANDOM_SOURCE", 12)
     monkeypatch.setattr(certificate, "LONGEST_PROBE", 40)
