@@ -126,7 +126,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         attack(Path(shutil.copytree(GOOD, directory / name / "model")))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", LOADER, GOOD, *(directory / name for name in ATTACKS)]
-    done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert not any(directory.rglob("executed"))
     *lines, growth = done.stdout.splitlines()

@@ -98,7 +98,7 @@ def test_an_interrupted_training_goes_on_and_ends_with_the_same_bits(jumok: Jumo
         if json.loads(line)["event"] == "train":
             process.send_signal(signal.SIGINT)
             break
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "Continue with the same command:\n  jumok train translator" in err
     stopped_at = read_log(tmp_path / "stopped")[-1]["step"]

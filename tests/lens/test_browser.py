@@ -73,6 +73,7 @@ def visitor() -> Iterator[Visitor]:
     with playwright.sync_playwright() as started:
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         context = chromium.new_context(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+        context.set_default_timeout(600_000)  # milliseconds; 30 seconds are too few on a busy machine
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield Visitor(context.new_page())
         chromium.close()

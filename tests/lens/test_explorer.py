@@ -43,7 +43,7 @@ def ask(
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     if data is not None:
         headers = {"Content-Type": "application/json", **headers}
-    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=600)) as connection:
         connection.request(method, path, data, headers)
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()

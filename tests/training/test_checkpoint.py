@@ -522,13 +522,14 @@ def test_a_state_that_is_too_large_to_be_read_is_not_saved(tmp_path: Path, monke
 
 
 KILLED_SAVER = """
-import os, random, signal, sys, time
+import gc, os, random, signal, sys, time
 from pathlib import Path
 from test_checkpoint import assert_is_step, latest
 from jumok.files import REAL_FILES, clean_leftovers
 from jumok.training.checkpoint import save_checkpoint
 from test_checkpoint import groups_of, state_of
 directory, randomness, last = Path(sys.argv[1]), random.Random(0), 1
+gc.freeze()  # or every process that is forked copies what all share
 for _ in range(200):
     child = os.fork()
     if child == 0:
@@ -555,7 +556,7 @@ def test_real_kills_while_saving(tmp_path: Path) -> None:
     tests = Path(__file__).parent
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent), *sys.path])}
     done = subprocess.run(
-        [sys.executable, "-c", KILLED_SAVER, tmp_path], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", KILLED_SAVER, tmp_path], env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
@@ -604,7 +605,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     tests = Path(__file__).parent
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent), *sys.path])}
     command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", FULL_DISK, tmp_path]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     if done.stderr.startswith(("mount: ", "unshare: ")):
         pytest.skip(f"NOT TESTED on a full disk: this machine permits no mount ({done.stderr.strip()})")
     assert done.returncode == 0, done.stderr

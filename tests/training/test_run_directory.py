@@ -381,6 +381,7 @@ def secured_step(fs: FaultyFiles) -> int:
     return max((int(name.removeprefix("step-")) for name in secured if name.startswith("step-")), default=0)
 
 
+@pytest.mark.usefixtures("without_shape_checks")
 def test_a_training_that_crashed_anywhere_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     run = tmp_path / "root" / "run"
     toy(tmp_path / "whole").go()
@@ -400,6 +401,7 @@ def test_a_training_that_crashed_anywhere_goes_on_and_ends_the_same(tmp_path: Pa
     assert count > 150
 
 
+@pytest.mark.usefixtures("without_shape_checks")
 def test_a_training_on_a_disk_that_fails_at_any_operation_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     counting = FaultyFiles()
     toy(tmp_path / "whole", counting, steps=2).go()

@@ -1,13 +1,16 @@
 """Software and hardware that the last bits of a result depend on."""
 
 import platform
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from jumok.system import usable_cores
+
+version = cache(metadata.version)  # of an installed package: to read it takes as long as some training steps
 
 
 def limit_threads() -> None:
