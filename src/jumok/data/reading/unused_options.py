@@ -1,5 +1,6 @@
 """Refuses options that apply to none of the files they are given for. Ignored, they would mislead in silence."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -41,7 +42,7 @@ def refuse_unused_for_pairs(options: ReadingOptions, paths: Paths, valid: Paths 
 
 def _format(path: str | Path, unnamed: str) -> str:
     found = format_of(path)
-    if str(path) != STANDARD_INPUT and Path(path).is_dir():
+    if str(path) != STANDARD_INPUT and os.path.isdir(path):  # not Path.is_dir: it fails if a name is too long
         return "text"
     if found in WORKBOOKS:
         return "workbook"
