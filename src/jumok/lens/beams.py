@@ -47,6 +47,10 @@ class Search:
             node = self.nodes[node].parent
         return ids[::-1]
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON. Not by `dataclasses.asdict`, which copies every value of thousands of nodes."""
+        return {**vars(self), "nodes": [vars(node) for node in self.nodes]}
+
     @property
     def steps(self) -> int:
         """How many decoding steps the search took."""
@@ -54,7 +58,7 @@ class Search:
 
 
 def search_from_dict(found: dict[str, Any] | None) -> Search | None:
-    """A search from what `dataclasses.asdict` made of it."""
+    """A search from its `to_dict`."""
     if found is None:
         return None
     nodes = [Node(**{**node, "top": [tuple(entry) for entry in node["top"]]}) for node in found["nodes"]]

@@ -7,7 +7,6 @@ sent with the trace; other arrays when the page asks for them, or, in a saved pa
 import base64
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def document(trace: Trace, *, identity: str = "", room: int | None = None) -> di
         "output": trace.output,
         "sides": trace.sides,
         "facts": {name: value for name, value in trace.facts.items() if name != "vocabulary"},
-        "search": asdict(trace.search) if trace.search else None,
+        "search": trace.search.to_dict() if trace.search else None,
         "predictions": predictions(trace),
         "arrays": {name: _described(trace, name) for name in shown},
         "tokens": _shown_tokens(trace),

@@ -7,7 +7,7 @@ softmax), which are computed from the recorded q, k and mask when they are asked
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
@@ -134,7 +134,7 @@ class Trace:
         described = {
             "format": FORMAT,
             **{name: getattr(self, name) for name in ("task", "text", "output", "sides", "facts")},
-            "search": asdict(self.search) if self.search else None,
+            "search": self.search.to_dict() if self.search else None,
         }
         data = write_tensors(
             {name: np.ascontiguousarray(values) for name, values in self.tensors.items()},

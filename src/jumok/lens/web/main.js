@@ -20,6 +20,8 @@ const NUMBERS = new Set(["layer", "head", "query", "model", "step", "node", "bea
 
 const FORGOTTEN = { sentence: null, target: null, force: null, node: null, off: null }; // with another sentence
 
+const PAUSE = 50; // milliseconds without a letter, before a sentence is taken as complete
+
 class App {
   constructor(start) {
     this.source = new Source(start);
@@ -40,7 +42,7 @@ class App {
       this.input.value = this.text; // back to another sentence
     });
     this.frame();
-    await this.ask(this.text);
+    await this.ask();
   }
 
   /** The sentence of now. */
@@ -76,7 +78,7 @@ class App {
       await speak(this.language, (name) => this.source.texts(name));
       this.frame();
     }
-    if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask(this.text);
+    if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask();
     else await this.render();
   }
 
@@ -108,20 +110,30 @@ class App {
     return { model, text: this.text, sentence, ...target, ...changes };
   }
 
-  /** Trace a sentence and show the view. A newer question cancels an older one. */
-  async ask(text) {
-    this.asking?.abort();
-    this.asking = new AbortController();
-    const { signal } = this.asking;
-    this.status.textContent = t("status.thinking");
-    try {
-      this.trace = text.trim() ? await this.source.trace({ ...this.request(), text }, signal) : null;
-      this.status.textContent = "";
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      this.status.textContent = error instanceof NeedsServer ? t("status.saved") : error.message;
-      return;
+  /** Trace the sentence of now and show the view. The model runs one sentence at a time: while it does, only the newest waits. */
+  async ask() {
+    this.waiting = true;
+    if (this.running) return;
+    this.running = true;
+    while (this.waiting) {
+      this.waiting = false;
+      await this.answer();
     }
+    this.running = false;
+  }
+
+  async answer() {
+    this.status.textContent = t("status.thinking");
+    let message = "";
+    try {
+      const trace = this.text.trim() ? await this.source.trace(this.request()) : null;
+      if (this.waiting) return; // for another sentence
+      this.trace = trace;
+    } catch (error) {
+      message = error instanceof NeedsServer ? t("status.saved") : error.message;
+    }
+    this.status.textContent = message;
+    if (message) return;
     this.output.textContent = this.trace?.output ?? "";
     this.showSentences();
     await this.render();
@@ -181,7 +193,7 @@ class App {
       spellcheck: "false",
       lang: this.model?.card?.languages?.[0],
       placeholder: t("sentence.placeholder"),
-      ...writing((text) => this.go({ text, ...FORGOTTEN }), 120),
+      ...writing((text) => this.go({ text, ...FORGOTTEN }), PAUSE),
     });
     this.input.value = this.text;
     this.input.disabled = !this.source.live && (this.start.traces?.length ?? 0) < 2;
