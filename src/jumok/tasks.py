@@ -85,6 +85,7 @@ def resolve(reference: str) -> Any:
 
 
 register_encoder(EncoderEntry("tokenizer", "tokenizer.model", "jumok.tokenizer:Tokenizer"))
+register_encoder(EncoderEntry("pictures", "pictures.json", "jumok.pictures:PictureEncoder"))
 
 
 def _register_built_in(name: str, title: str, class_prefix: str, train_command: str, usage: str) -> None:
@@ -109,6 +110,20 @@ def _register_built_in(name: str, title: str, class_prefix: str, train_command: 
     )
 
 
+register(
+    Task(
+        name="image_classifier",
+        title="picture classifier",
+        train_command="classifier",  # the same command makes it if it is given pictures
+        usage="jumok classify -m {run} PICTURE.png",
+        encoder="pictures",
+        config="jumok.model.config.image_classifier:ImageClassifierConfig",
+        model="jumok.model.image_classifier:ImageClassifier",
+        recipe="jumok.recipes.image_classifier:ImageClassifierRecipe",
+        facade="jumok.engines.image_classifier.pictures:PictureClassifier",
+        evaluation="jumok.recipes.evaluating.image_classifier:evaluate",
+    )
+)
 _register_built_in("translator", "translator", "Translator", "translator", "echo {text} | jumok translate -m {run}")
 _register_built_in("classifier", "classifier", "Classifier", "classifier", "echo {text} | jumok classify -m {run}")
 _register_built_in("language_model", "language model", "LanguageModel", "lm", "jumok generate -m {run} --prompt {text}")

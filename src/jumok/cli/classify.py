@@ -45,18 +45,29 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Assign a class to each text.
+    """Assign a class to each text or picture.
 
-    A text is a line. Writes the most probable class of each and its probability. Empty lines are classified too.
+    A text is a line. Writes the most probable class of each and its probability. Empty lines are classified too. With a
+    classifier of pictures, the files are pictures, or directories of them; path, class and probability are written.
     """
     from jumok.cli.models import other_command_named
     from jumok.cli.progress import Progress
     from jumok.cli.reading import DamagedLines, chunks_as_they_come, lines_of, results_for
     from jumok.cli.writing import output_to
-    from jumok.engines.loading import load
+    from jumok.engines.loading import WrongTaskError, load
 
     with other_command_named(model):
-        classifier = load(model, engine, task="classifier", threads=threads)
+        try:
+            classifier = load(model, engine, task="classifier", threads=threads)
+        except WrongTaskError as error:
+            if error.task.name != "image_classifier":
+                raise
+            from jumok.cli.classify_pictures import classify_pictures
+
+            pictures = load(model, engine, task="image_classifier", threads=threads)
+            shown = {"probabilities": probabilities, "explain": explain, "on_error": on_error, "as_json": as_json}
+            classify_pictures(pictures, files, out, **shown)  # type: ignore[arg-type]
+            return
     damaged = DamagedLines(on_error)
     try:
         with Progress(files, out, quiet=quiet) as progress, output_to(out) as output:

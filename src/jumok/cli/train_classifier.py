@@ -9,7 +9,9 @@ from jumok.cli.options import PATH, print_json, reading_flags
 from jumok.cli.processes import is_follower
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
+from jumok.data.source_files import require_files
 from jumok.display.status import describe_metrics
+from jumok.errors import ConfigError
 
 
 @click.command(epilog="Example: jumok train classifier reviews.tsv -o run")
@@ -19,24 +21,36 @@ from jumok.display.status import describe_metrics
     nargs=-1,
     required=True,
     metavar="DATA...",
-    help="TSV, CSV, XLSX or JSONL files with labels, or a directory that has one subdirectory for each class.",
+    help="TSV, CSV, XLSX or JSONL files of texts, or of paths of pictures, with labels; a directory that has one "
+    "subdirectory for each class; or two IDX files.",
 )
 @reading_flags("TEXT LABEL")
+@click.option(
+    "--picture-size", type=int, metavar="N", help="Scale pictures to N pixels, the longer side.  [default: at most 64]"
+)
 @train_options
 @click.option(
     "--baseline", is_flag=True, help="Also train TF-IDF with logistic regression, for comparison (needs scikit-learn)."
 )
-def command(options: TrainOptions, data: tuple[Path, ...], baseline: bool, **reading: Any) -> None:
-    """Train a classifier on texts with labels.
+def command(
+    options: TrainOptions, data: tuple[Path, ...], baseline: bool, picture_size: int | None, **reading: Any
+) -> None:
+    """Train a classifier on texts or pictures with labels.
 
     Run the same command again to continue a training that was stopped. RUN/model is the best model so far: jumok
     classify -m RUN
     """
+    from jumok.recipes.classifier import task_for
+
+    require_files(data)
+    task, own = task_for(data, picture_size, **reading)
     if baseline:
         from jumok.recipes.baseline import require_scikit_learn
 
+        if task != "classifier":
+            raise ConfigError("`baseline=True` compares classifiers of texts. Leave it out.")
         require_scikit_learn()
-    run_training("classifier", data, options, **reading)
+    run_training(task, data, options, **reading, **own)
     if baseline and not options.print_config and not is_follower():
         from jumok.recipes.baseline import baseline_scores
 

@@ -16,7 +16,7 @@ from jumok.tokenizer import BOS, EOS, PAD
 IdArray = npt.NDArray[np.int64]
 
 
-class _Rows:
+class Rows:
     """Base of all batches: a dataclass of arrays with one row an example; `lines` [B] are their lines in the corpus."""
 
     lines: IdArray
@@ -35,7 +35,7 @@ class _Rows:
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))  # type: ignore[arg-type]
 
 
-class _Predicted(_Rows):
+class _Predicted(Rows):
     """A batch whose target tokens are to be predicted."""
 
     target_out: IdArray
@@ -66,7 +66,7 @@ class TextBatch(_Predicted):
 
 
 @dataclass(frozen=True)
-class LabelledBatch(_Rows):
+class LabelledBatch(Rows):
     """Texts and the numbers of their classes."""
 
     text: IdArray  # [B, S] ends with </s>

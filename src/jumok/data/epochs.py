@@ -9,7 +9,7 @@ import numpy as np
 
 from jumok.data import batch
 from jumok.data.batch import IdArray
-from jumok.data.buckets import BatchPlan, plan_batches
+from jumok.data.buckets import BatchPlan, Lengths, plan_batches
 from jumok.data.corpus import Corpus
 from jumok.data.store import Indices
 from jumok.seeds import bit_stream, derive_seed
@@ -20,6 +20,7 @@ class CorpusEpochs(ABC):
     """Batches of a corpus. A subclass names the columns of the store that are sequences, and makes a batch of them."""
 
     columns: ClassVar[Sequence[str]]
+    augmentations: ClassVar[Sequence[str]] = ()  # names of the settings `augment.*` that it takes as arguments
 
     def __init__(self, corpus: Corpus, *, tokens: int, seed: int, sampling: float = 0.0) -> None:
         self.corpus, self.tokens, self.seed, self.sampling = corpus, tokens, seed, sampling
@@ -44,15 +45,18 @@ class CorpusEpochs(ABC):
     def largest(self) -> Any:
         """The batch with the most padded tokens."""
         plan = self._plan(0)
-        lengths = np.maximum.reduce([self.corpus.train.lengths(column) for column in self.columns])
-        cells = [int(lengths[plan[number]].max() + 1) * len(plan[number]) for number in range(len(plan))]
+        lengths = np.maximum.reduce(self._lengths())
+        cells = [int(lengths[plan[number]].max()) * len(plan[number]) for number in range(len(plan))]
         return self._plain(plan[int(np.argmax(cells))])
 
     def _plan(self, epoch: int) -> BatchPlan:
         if epoch not in self._plans:
-            lengths = tuple(self.corpus.train.lengths(column) + 1 for column in self.columns)  # with </s>
-            self._plans = {epoch: plan_batches(lengths, self.tokens, self.seed, epoch)}
+            self._plans = {epoch: plan_batches(self._lengths(), self.tokens, self.seed, epoch)}
         return self._plans[epoch]
+
+    def _lengths(self) -> tuple[Lengths, ...]:
+        """How many tokens each example counts for in a batch, with </s>, column by column."""
+        return tuple(self.corpus.train.lengths(column) + 1 for column in self.columns)
 
     def _collate(self, epoch: int, number: int, indices: Indices) -> Any:
         return self._make(self._texts(epoch, number, indices), indices)
@@ -85,6 +89,7 @@ class TranslationEpochs(CorpusEpochs):
     they are. `case` is their share."""
 
     columns = ("source", "target")
+    augmentations = ("case",)
 
     def __init__(self, corpus: Corpus, *, case: float = 0.0, **options: Any) -> None:
         super().__init__(corpus, **options)

@@ -68,7 +68,7 @@ class Status:
         """Take over what the event says."""
         kind = event["event"]
         if kind == "corpus" and event.get("classes"):
-            self.unit = "texts"
+            self.unit = event.get("kind", "texts")
         elif kind == "settings":
             self.total = event["steps"]
             self._recent.append((0, 0.0))

@@ -41,13 +41,18 @@ def read_certificate(directory: Path) -> dict[str, Any]:
 
 
 def open_engine(
-    bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str, *, threads: int | None, **options: Any
+    bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str | None, *, threads: int | None, **options: Any
 ) -> Any:
     """The engine of a bundle, by references "module:name" to both engines of its task. "auto" is CTranslate2 where
-    there is an export. `options` are those of the CTranslate2 engine, which is also given how to make the other."""
+    there is an export. `options` are those of the CTranslate2 engine, which is also given how to make the other; None
+    if CTranslate2 cannot run models of this task."""
     if threads is not None:
         require_at_least(1, threads=threads)
     original = partial(_torch_engine, bundle, in_torch, threads)
+    if in_ctranslate2 is None:
+        if engine == "ctranslate2":
+            raise BundleError(f'{bundle.path}: CTranslate2 cannot run this kind of model. Use `engine="torch"`.')
+        return original()
     directory = None if engine == "torch" else exported_model(bundle)
     if directory is not None:
         return resolve(in_ctranslate2)(directory, bundle, original, threads=threads, **options)

@@ -13,19 +13,22 @@ from torch import Tensor, nn
 from jumok.data.batch import LabelledBatch
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import LabelledEpochs
-from jumok.data.examples import Example, ExampleKind
+from jumok.data.examples import ExampleKind
 from jumok.data.kinds import TEXTS_WITH_LABELS, reading_with
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.pictures import holds_pictures
 from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.torch import TorchClassifier
-from jumok.metrics.classification import Labels, classification_scores, fit_share, fit_temperature
+from jumok.errors import ConfigError, InputError
+from jumok.metrics.classification import fit_share, fit_temperature
 from jumok.model.classifier import Classifier
 from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.ngram_table import LONGEST_NGRAM
 from jumok.model.ngrams import NgramScores
+from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.ngram_fit import fit_ngram_scores, has_many_characters, spelling_of
-from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.recipe import PathLike
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
@@ -37,7 +40,6 @@ WINDOW = 256  # tokens that attend to each other
 NGRAM_SCORES = 1 << 22  # for all classes together
 TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 64, 1024, 16_384  # in a batch
 PEAK_RATE, DROPOUT = 2e-3, 0.2
-SAMPLES = 3  # predictions shown after each validation
 
 
 def train_classifier(
@@ -48,19 +50,38 @@ def train_classifier(
     separator: str | None = None,
     sheet: str | int | None = None,
     encoding: str | None = None,
+    picture_size: int | None = None,
     **request: Unpack[TrainRequest],
 ) -> TrainingResult:
-    """Train a classifier on TSV, CSV, XLSX or JSONL files, or directories with one directory a class, in `out`.
+    """Train a classifier of texts or pictures in `out`, on directories with one directory a class, on TSV, CSV, XLSX or
+    JSONL files of texts, or of paths of pictures, with labels, or on two IDX files.
 
     Called again with the same arguments it resumes. How files are read is found out, and told by the event "file";
     these arguments choose instead: `columns`, text and label of a table, by name or number (from 1); `separator` of a
-    CSV file; `sheet` of a workbook, by name or number; `encoding` of text. Further arguments: those of `TrainRequest`.
+    CSV file; `sheet` of a workbook, by name or number; `encoding` of text. `picture_size`: the longer side that
+    pictures are scaled to, in pixels. Further arguments: those of `TrainRequest`.
     """
     reading = {"columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
-    return train("classifier", *data, out=out, valid=valid, **reading, **request)
+    task, own = task_for(data, picture_size, **reading)
+    return train(task, *data, out=out, valid=valid, **reading, **own, **request)
 
 
-class ClassifierRecipe(Recipe):
+def task_for(data: Sequence[PathLike], picture_size: int | None, **reading: Any) -> tuple[str, dict[str, Any]]:
+    """Which kind of classifier learns from these files, and the arguments that only it has."""
+    options = reading_options(**reading)
+    pictures = [holds_pictures(path, options) for path in data]
+    if any(pictures) and not all(pictures):
+        raise InputError(
+            f"{data[pictures.index(True)]} holds pictures, {data[pictures.index(False)]} does not. Give one kind."
+        )
+    if all(pictures):
+        return "image_classifier", {"picture_size": picture_size}
+    if picture_size is not None:
+        raise ConfigError(f"`picture_size=` has no effect: {data[0]} does not hold pictures. Leave it out.")
+    return "classifier", {}
+
+
+class ClassifierRecipe(LabelledRecipe):
     """Cross-entropy on labelled texts; the best model is the one with the best macro-F1."""
 
     task, epochs_type = "classifier", LabelledEpochs
@@ -94,14 +115,6 @@ class ClassifierRecipe(Recipe):
         if settings.preset == NOTEBOOK and not settings.has("tokenizer.size"):
             settings = settings.changed({"tokenizer.size": NOTEBOOK_VOCABULARY})
         return super().prepare(store, settings, **options)
-
-    def card(self) -> dict[str, Any]:
-        """The names of the classes, in the order of the scores, and the number of training texts of each."""
-        return {"classes": self.corpus.facts["classes"]}
-
-    def fixed(self) -> dict[str, Any]:
-        """The classes: their numbers are in the weights."""
-        return {"classes": self.corpus.classes}
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """A text has one label, not one for each token: larger batches, and more dropout against overfitting."""
@@ -147,7 +160,7 @@ class ClassifierRecipe(Recipe):
             assert isinstance(part, NgramScores)
             if part.spelling is not None:
                 part.spelling.copy_(spelling_of(self.corpus.tokenizer))
-            fit_ngram_scores(_all_texts(self.corpus), part, self._class_weights())
+            fit_ngram_scores(_all_texts(self.corpus), part, self.class_weights())
             scores = TorchClassifier(model).scores(encoded, part)
             share = fit_share(scores, total, labels) if total.any() else 1.0
             part.scores.mul_(share)
@@ -159,7 +172,7 @@ class ClassifierRecipe(Recipe):
 
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
         """Cross-entropy of the encoder's scores alone: beside fitted n-grams it would find little left to learn."""
-        weights = None if settings.preset == NOTEBOOK else self._class_weights()
+        weights = None if settings.preset == NOTEBOOK else self.class_weights()
 
         def loss(batch: LabelledBatch) -> Tensor:
             scores = model.encoder_scores(torch.from_numpy(batch.text))
@@ -172,17 +185,6 @@ class ClassifierRecipe(Recipe):
             )
 
         return loss
-
-    def _class_weights(self) -> Tensor:
-        """[C] Rare classes count for more, by the square root of how rare they are. The mean over all texts is 1."""
-        counts = torch.tensor(list(self.corpus.facts["classes"].values()), dtype=torch.float32)
-        weights = (counts.sum() / counts).sqrt()
-        return weights * counts.sum() / (weights * counts).sum()
-
-    def labels(self, examples: Sequence[Example]) -> Labels:
-        """[B] The class numbers of some examples."""
-        numbers = {name: number for number, name in enumerate(self.corpus.classes)}
-        return np.array([numbers[example.label] for example in examples])
 
     def validate(self, model: Classifier, count: int) -> Validation:
         """Accuracy, macro-F1 and calibration on validation texts, and a few predictions to look at.
@@ -197,12 +199,7 @@ class ClassifierRecipe(Recipe):
             share = fit_share(scores, ngram_scores, labels)
             scores = share * scores + ngram_scores
             weights["encoder_share"] = torch.full_like(model.encoder_share, share)
-        temperature = fit_temperature(scores, labels)
-        metrics: dict[str, Any] = {**classification_scores(scores, labels, temperature), "temperature": temperature}
-        metrics["samples"] = [
-            {"source": example.inputs[0], "reference": example.label, "output": self.corpus.classes[int(row.argmax())]}
-            for example, row in zip(examples[:SAMPLES], scores, strict=False)
-        ]
+        metrics = self.metrics(scores, examples)
         return Validation(100 * metrics["macro_f1"], metrics, weights)
 
 

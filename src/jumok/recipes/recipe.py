@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
-from jumok.data.epochs import CorpusEpochs, TranslationEpochs
+from jumok.data.epochs import CorpusEpochs
 from jumok.data.examples import Example, ExampleKind, InputEncoder
 from jumok.engines.conversion import repair_export
 from jumok.errors import ConfigError
@@ -50,8 +50,9 @@ class Recipe(ABC):
     @classmethod
     def check_settings(cls, settings: Settings) -> None:
         """Raises ConfigError for a preset or a model that cannot be, before anything is read or written."""
-        if settings.augment.case is not None and not issubclass(cls.epochs_type, TranslationEpochs):
-            raise ConfigError(f"augment.case has no effect on a {task_named(cls.task).title}. Leave it out.")
+        for name, value in settings.augment:
+            if value is not None and name not in cls.epochs_type.augmentations:
+                raise ConfigError(f"augment.{name} has no effect on a {task_named(cls.task).title}. Leave it out.")
         name = "tiny" if settings.preset == "auto" else settings.preset
         preset(name, task=cls.task, vocabulary=1, **settings.model)
 
@@ -131,8 +132,7 @@ class Recipe(ABC):
         if settings.batch.tokens is None:
             raise ValueError("batch.tokens was used before it was chosen")
         options: dict[str, Any] = {"sampling": settings.tokenizer.sampling}
-        if settings.augment.case is not None:
-            options["case"] = settings.augment.case
+        options |= {name: value for name, value in settings.augment if value is not None}
         return self.epochs_type(self.corpus, tokens=settings.batch.tokens, seed=settings.seed, **options)
 
     def export(self, model: Path, on_event: EventCallback) -> Mapping[str, Any]:

@@ -31,17 +31,20 @@ class TokenizerSettings(_Section):
 
 
 class AugmentSettings(_Section):
-    """Variants of the training sentences."""
+    """Variants of the training examples. Without a value, the task chooses."""
 
     case: float | None = Field(
         default=None, ge=0, le=1, description="share of the source sentences that are trained on in small letters"
     )
+    shift: int | None = Field(default=None, ge=0, le=64, description="pictures are moved by up to so many pixels")
+    mirror: bool | None = Field(default=None, description="half of the pictures are mirrored")
+    erase: float | None = Field(default=None, ge=0, le=1, description="share of the pictures with a part hidden")
 
 
 class BatchSettings(_Section):
     """How many tokens one update is computed from."""
 
-    tokens: int | None = Field(default=None, ge=1, description="tokens in a batch, padding included")
+    tokens: int | None = Field(default=None, ge=1, description="tokens in a batch, padding included; or pictures")
     accumulate: int | None = Field(default=None, ge=1, description="batches in one update")
 
 

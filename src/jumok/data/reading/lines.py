@@ -31,6 +31,7 @@ _BOM = b"\xef\xbb\xbf"
 _SIGNATURES = {
     b"\x89PNG": "is a PNG image, not text.",
     b"\xff\xd8\xff": "is a JPEG image, not text.",
+    b"RIFF": "is a WebP image, a sound or a video, not text.",
     b"%PDF-": "is a PDF document; save its text as UTF-8 first.",
     b"PK\x03\x04": "is a ZIP archive, as .xlsx, .ods and .docx are; name a workbook .xlsx, or save its text as UTF-8.",
     b"\xd0\xcf\x11\xe0": "is an old or encrypted Office document; save its table as .xlsx, or its text as UTF-8.",

@@ -1,7 +1,7 @@
 """Texts in, classes with probabilities out: everything between a text and the token ids of an engine. Needs no torch.
 Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, overload
@@ -17,11 +17,29 @@ from jumok.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Classification:
-    """The class of a text."""
+    """The class of a text or a picture."""
 
     label: str
     probability: float
     probabilities: dict[str, float]  # of every class
+
+
+def classifications(scores: ClassScores, classes: Sequence[str], temperature: float) -> list[Classification]:
+    """The most probable class for each row of scores [B, C], and the probabilities of all classes."""
+    results = []
+    for row in probabilities(scores, temperature).tolist():
+        named = dict(zip(classes, row, strict=True))
+        label = max(classes, key=named.__getitem__)
+        results.append(Classification(label, named[label], named))
+    return results
+
+
+def require_classes(card: Mapping[str, Any], count: int, path: Path) -> list[str]:
+    """The names of the classes in a card; a BundleError if the model has another number of them."""
+    classes = list(card.get("classes", {}))
+    if len(classes) != count:
+        raise BundleError(f"{path}: its card names {counted(len(classes), 'class', 'classes')}, the model has {count}.")
+    return classes
 
 
 class ClassifierEngine(Protocol):
@@ -49,10 +67,7 @@ class TextClassifier(Facade):
 
     def __init__(self, engine: ClassifierEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
-        self.classes = list(card.get("classes", {}))
-        if len(self.classes) != engine.classes:
-            named = counted(len(self.classes), "class", "classes")
-            raise BundleError(f"{path}: its card names {named}, the model has {engine.classes}.")
+        self.classes = require_classes(card, engine.classes, path)
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
 
     @classmethod
@@ -79,12 +94,7 @@ class TextClassifier(Facade):
         if isinstance(texts, str):
             return self.classify([texts])[0]
         texts = require_texts("texts", texts, alternative="a text or ")
-        results = []
-        for row in probabilities(self.scores(texts), self.temperature).tolist():
-            named = dict(zip(self.classes, row, strict=True))
-            label = max(self.classes, key=named.__getitem__)
-            results.append(Classification(label, named[label], named))
-        return results
+        return classifications(self.scores(texts), self.classes, self.temperature)
 
     def explain(self, text: str, label: str | None = None) -> list[tuple[str, float]]:
         """Each subword of the text with its attribution: how much it adds to the score of a class (None: the most

@@ -11,13 +11,16 @@ import numpy.typing as npt
 from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.options import Columns, ReadingOptions, reading_options
+from jumok.data.reading.pictures import holds_pictures
 from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.text import TextClassifier
+from jumok.engines.image_classifier.pictures import PictureClassifier
 from jumok.errors import InputError
-from jumok.metrics.classification import classification_scores, confusion, f1_scores
+from jumok.metrics.classification import ClassScores, Labels, classification_scores, confusion, f1_scores
 from jumok.recipes.evaluating.evaluation import Evaluation, OnProgress, in_chunks, only_file, with_layouts
 
 Confusion = npt.NDArray[np.int64]  # [C, C]: rows are true classes, columns predictions
+OnConfusion = Callable[[Confusion, Sequence[str]], None]
 
 
 def evaluate(
@@ -28,7 +31,7 @@ def evaluate(
     separator: str | None = None,
     sheet: str | int | None = None,
     encoding: str | None = None,
-    on_confusion: Callable[[Confusion, Sequence[str]], None] | None = None,
+    on_confusion: OnConfusion | None = None,
     on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Accuracy, F1, calibration, speed and the confusion matrix on a file with labels; texts with unknown labels are
@@ -36,24 +39,40 @@ def evaluate(
     numbers of texts done and of all texts."""
     options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
     refuse_unused_options(options, files, unnamed="table")
-    texts, labels, rejections = _read(only_file(files), model.classes, options)
+    path = only_file(files)
+    if holds_pictures(path, options):
+        raise InputError(f"{path}: holds pictures, but this model classifies texts. Give texts with labels.")
+    texts, labels, rejections = _read(path, model.classes, options)
     started = time.perf_counter()
     scores = np.array(in_chunks(texts, model.scores, on_progress))
     seconds = time.perf_counter() - started
+    return evaluation_of(model, scores, labels, seconds, "texts", rejections, on_confusion)
+
+
+def evaluation_of(
+    model: TextClassifier | PictureClassifier,
+    scores: ClassScores,
+    labels: Labels,
+    seconds: float,
+    what: str,
+    rejections: Rejections,
+    on_confusion: OnConfusion | None,
+) -> Evaluation:
+    """The evaluation of a classifier from its scores [B, C]. `what` it classifies: "texts" or "pictures"."""
     table = confusion(scores.argmax(1), labels, len(model.classes))
     if on_confusion is not None:
         on_confusion(table, model.classes)
     values = {
-        "texts": len(texts),
+        what: len(labels),
         **classification_scores(scores, labels, model.temperature),
         "f1": dict(zip(model.classes, f1_scores(table).tolist(), strict=True)),
         "confusion": table.tolist(),
         "classes": model.classes,
-        "texts_per_second": len(texts) / seconds,
+        f"{what}_per_second": len(labels) / seconds,
         "rejected": rejections.to_json(),
     }
     rejected = ["", "left out:", rejections.render()] if rejections.total else []
-    return with_layouts(Evaluation(values, _lines(values) + rejected), rejections)
+    return with_layouts(Evaluation(values, _lines(values, what) + rejected), rejections)
 
 
 def _read(
@@ -73,7 +92,7 @@ def _read(
     return texts, np.array(labels), rejections
 
 
-def _lines(values: dict[str, Any]) -> list[str]:
+def _lines(values: dict[str, Any], what: str) -> list[str]:
     classes = values["classes"]
     width = max(8, *(len(name) for name in classes)) + 2
     head = "true \\ predicted".ljust(width + 6) + "".join(name.rjust(width) for name in classes)
@@ -82,10 +101,10 @@ def _lines(values: dict[str, Any]) -> list[str]:
         for name, row in zip(classes, values["confusion"], strict=True)
     ]
     return [
-        f"accuracy     {values['accuracy']:7.2%}  of {values['texts']:,} texts",
+        f"accuracy     {values['accuracy']:7.2%}  of {values[what]:,} {what}",
         f"macro-F1     {values['macro_f1']:7.2%}",
         f"calibration  {values['ece']:7.2%}  expected error; {values['ece_uncalibrated']:.2%} without temperature",
-        f"speed        {values['texts_per_second']:7,.0f}  texts a second",
+        f"speed        {values[f'{what}_per_second']:7,.0f}  {what} a second",
         "",
         head,
         *rows,

@@ -1,0 +1,100 @@
+"""jumok classify for pictures: a class for each file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jumok.cli.options import print_json, say
+from jumok.cli.writing import output_to
+from jumok.data.reading.pictures import is_picture_name
+from jumok.data.source_files import require_files
+from jumok.errors import ConfigError, InputError
+from jumok.pictures import UnusablePictureError
+
+if TYPE_CHECKING:
+    from jumok.engines.classifier.text import Classification
+    from jumok.engines.image_classifier.pictures import PictureClassifier
+
+AT_A_TIME = 64
+
+
+def classify_pictures(
+    classifier: PictureClassifier,
+    files: Sequence[Path],
+    out: Path | None,
+    *,
+    probabilities: bool,
+    explain: int,
+    on_error: str,
+    as_json: bool,
+) -> None:
+    """Write path, class and probability of each picture; of a directory, of all pictures in it. A picture that cannot
+    be used stops the command; with `on_error` "skip" its class is empty."""
+    if explain:
+        raise ConfigError("`explain=` has no effect on pictures. Leave it out; `jumok look` shows what was looked at.")
+    if not files:
+        raise InputError("Give the files of pictures, or directories: this model classifies pictures.")
+    require_files(files)
+    with output_to(out) as output:
+        if probabilities and not as_json:
+            print("picture", "class", *classifier.classes, sep="\t", file=output)
+        for chunk in _chunks(_all_pictures(files)):
+            for path, found in _classified(classifier, chunk, skip=on_error == "skip"):
+                if as_json:
+                    values = {"label": None, "probabilities": None}
+                    if found is not None:
+                        values = {"label": found.label, "probabilities": found.probabilities}  # type: ignore[dict-item]
+                    print_json({"picture": str(path), **values}, file=output)
+                else:
+                    print(_line(path, found, probabilities), file=output)
+            output.flush()
+
+
+def _all_pictures(files: Sequence[Path]) -> Iterator[Path]:
+    for path in files:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for file in path.rglob("*") if file.is_file() and is_picture_name(file))
+        if not found:
+            raise InputError(f"{path}: holds no PNG, JPEG, WebP or BMP pictures.")
+        yield from found
+
+
+def _chunks(paths: Iterator[Path]) -> Iterator[list[Path]]:
+    chunk: list[Path] = []
+    for path in paths:
+        chunk.append(path)
+        if len(chunk) == AT_A_TIME:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _classified(
+    classifier: PictureClassifier, paths: Sequence[Path], *, skip: bool
+) -> Iterator[tuple[Path, Classification | None]]:
+    """Each path with the class of its picture, or None if it cannot be used and is skipped."""
+    with suppress(UnusablePictureError):
+        together = classifier.classify(list(paths))
+        yield from zip(paths, together, strict=True)
+        return
+    for path in paths:  # at least one of them cannot be used
+        try:
+            yield path, classifier.classify(path)
+        except UnusablePictureError as error:
+            if not skip:
+                raise InputError(f'{error} Correct or remove it, or give `on_error="skip"`.') from error
+            say(f"jumok: warning: {error} Skipped, its class is empty.")
+            yield path, None
+
+
+def _line(path: Path, found: Classification | None, probabilities: bool) -> str:
+    if found is None:
+        return f"{path}\t\t"
+    shown = found.probabilities.values() if probabilities else [found.probability]
+    return "\t".join([str(path), found.label, *(f"{each:.4f}" for each in shown)])

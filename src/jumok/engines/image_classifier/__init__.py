@@ -1,0 +1,1 @@
+"""Running an image classifier."""

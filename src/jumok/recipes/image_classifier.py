@@ -1,0 +1,165 @@
+"""Pictures with labels in, an image classifier out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jumok.data.examples import Example, ExampleKind
+from jumok.data.pictures import LABELLED_PICTURES, PictureBatch, PictureEpochs, reading_pictures
+from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.pictures import LARGEST_SIDE, read_labelled_pictures, survey_pictures
+from jumok.engines.image_classifier.torch import TorchImageClassifier, standardised
+from jumok.errors import ConfigError
+from jumok.model.config import BaseConfig
+from jumok.model.config import preset as preset_config
+from jumok.model.image_classifier import ImageClassifier
+from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
+from jumok.recipes.labelled import LabelledRecipe
+from jumok.recipes.mirroring import mirroring_keeps_the_meaning
+from jumok.recipes.recipe import PathLike
+from jumok.tasks import ENCODERS
+from jumok.training.auto import Choice
+from jumok.training.progress import Validation
+from jumok.training.settings import Settings
+
+PATCHES, LARGEST_PATCH = 7, 16  # patches along the longer side, at least; pixels
+PICTURES_AT_A_TIME = 64
+PEAK_RATE = 2e-3
+SHIFT_SHARE = 1 / 14  # of the longer side
+ERASE = 0.25
+SIZES: dict[str, Any] = {  # with the preset "auto"
+    "preset": "tiny",
+    "model.encoder_layers": 6,
+    "model.d_model": 64,
+    "model.d_ff": 128,
+    "model.activation": "gelu",
+}
+LARGEST_ASKED = 512
+
+
+class ImageClassifierRecipe(LabelledRecipe):
+    """Cross-entropy on labelled pictures; the best model is the one with the best macro-F1."""
+
+    task, epochs_type = "image_classifier", PictureEpochs
+    validation_cost = 0.4
+    kind = LABELLED_PICTURES
+
+    def __init__(
+        self,
+        data: Sequence[PathLike],
+        valid: Sequence[PathLike] | None = None,
+        *,
+        columns: Columns | None = None,
+        separator: str | None = None,
+        sheet: str | int | None = None,
+        encoding: str | None = None,
+        picture_size: int | None = None,
+    ) -> None:
+        super().__init__(data, valid)
+        self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+        if picture_size is not None and not 4 <= picture_size <= LARGEST_ASKED:
+            raise ConfigError(
+                f"`picture_size={picture_size}` cannot be used: give the longer side in pixels, 4 to {LARGEST_ASKED}. "
+                f"Without it, pictures have their own size, up to {LARGEST_SIDE}."
+            )
+        self.picture_size = picture_size
+
+    @classmethod
+    def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:
+        """Labelled pictures in the shape that the model reads."""
+        recipe = cls(files, **reading)
+        read = partial(read_labelled_pictures, shape=PictureShape(**card["picture"]), options=recipe.reading)
+        return replace(LABELLED_PICTURES, read=read)
+
+    def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
+        """See `Recipe`. The shape is chosen before anything is decoded; a model that exists keeps its own."""
+        survey = survey_pictures(self.data, self.reading, self.picture_size)
+        before = None if options["expected"] is None else _shape_before(store)
+        shape, why = (survey.shape, survey.why) if before is None else (before, "as the model was trained with")
+        if before == survey.shape:
+            why = survey.why
+        self.kind = reading_pictures(self.reading, shape, why, self.picture_size, survey.digest)
+        return super().prepare(store, settings, **options)
+
+    @property
+    def encoder(self) -> PictureEncoder:
+        """The encoder of the corpus."""
+        assert isinstance(self.corpus.encoder, PictureEncoder)
+        return self.corpus.encoder
+
+    def card(self) -> dict[str, Any]:
+        """The classes, and the shape of the pictures."""
+        shape = self.encoder.shape
+        sides = {"height": shape.height, "width": shape.width, "channels": shape.channels}
+        return {**super().card(), "picture": sides}
+
+    def choices(self, settings: Settings) -> Sequence[Choice]:
+        """Patches and augmentation that suit the pictures, and a small model: pictures are many numbers."""
+        shape = self.encoder.shape
+        longer = max(shape.height, shape.width)
+        patch = min(LARGEST_PATCH, max(1, longer // PATCHES // 2 * 2 if longer >= 2 * PATCHES else longer // PATCHES))
+        shift = max(1, round(SHIFT_SHARE * min(shape.height, shape.width)))
+        sizes = SIZES if settings.preset == "auto" else {}
+        mirror, why = mirroring_keeps_the_meaning(self.corpus)
+        return (
+            *(Choice(name, value, "suits small pictures") for name, value in sizes.items()),
+            Choice("model.patch", patch, f"pictures are {shape}"),
+            Choice("model.overlap", patch // 2, "half a patch"),
+            Choice("batch.tokens", PICTURES_AT_A_TIME, "pictures at a time"),
+            Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
+            Choice("model.dropout", 0.0, "augmentation is enough against overfitting"),
+            Choice("augment.shift", shift, f"pictures are {shape}"),
+            Choice("augment.mirror", mirror, why),
+            Choice("augment.erase", ERASE, "suits pictures"),
+        )
+
+    def config(self, settings: Settings) -> BaseConfig:
+        """The preset with the classes and the pictures of the corpus."""
+        shape = self.encoder.shape
+        own: dict[str, Any] = {
+            "classes": len(self.corpus.classes),
+            "height": shape.height,
+            "width": shape.width,
+            "channels": shape.channels,
+            "mirror": bool(settings.augment.mirror),
+        }
+        values = {**own, **settings.model}
+        return preset_config(settings.preset, vocabulary=self.encoder.size, task=self.task, **values)
+
+    def loss(self, model: ImageClassifier, settings: Settings) -> Callable[[PictureBatch], Tensor]:
+        """Cross-entropy."""
+        weights, encoder = self.class_weights(), self.encoder
+
+        def loss(batch: PictureBatch) -> Tensor:
+            return nn.functional.cross_entropy(
+                model(standardised(batch.pictures, encoder)),
+                torch.from_numpy(batch.labels),
+                weight=weights,
+                label_smoothing=settings.loss.smoothing,
+                reduction="sum",
+            )
+
+        return loss
+
+    def validate(self, model: ImageClassifier, count: int) -> Validation:
+        """Accuracy, macro-F1 and calibration on validation pictures, and a few predictions to look at."""
+        examples = self.validation_examples(count)
+        pictures = np.stack([picture_from_text(example.inputs[0]) for example in examples])
+        metrics = self.metrics(TorchImageClassifier(model).scores(pictures, self.encoder), examples)
+        return Validation(100 * metrics["macro_f1"], metrics)
+
+    def sample(self, example: Example) -> dict[str, Any]:
+        """The file of a picture, and the picture itself."""
+        return {"source": example.where.removesuffix(":1"), "picture": example.inputs[0]}
+
+
+def _shape_before(store: Path) -> PictureShape | None:
+    """The shape of the pictures of a corpus that was prepared before."""
+    file = store / ENCODERS["pictures"].file
+    return PictureEncoder.from_bytes(file.read_bytes(), str(file)).shape if file.is_file() else None

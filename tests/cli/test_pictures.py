@@ -1,0 +1,197 @@
+"""Pictures through the command line: train, classify, evaluate, resume to the same bits, and clear errors."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import CLASSIFIER
+from PIL import Image
+
+import jumok
+from jumok.bundle import load_bundle
+from jumok.cli.app import run
+from jumok.engines.image_classifier.pictures import PictureClassifier
+from jumok.errors import BundleError
+from jumok.pictures import UnusablePictureError, png_bytes
+
+pytestmark = pytest.mark.xdist_group("pictures")
+SETTINGS = [each for each in CLASSIFIER if "batch.tokens" not in each] + [
+    f"--set={setting}" for setting in ("batch.tokens=16", "model.patch=4", "validate.every=20")
+]
+
+
+def stripes(name: str, draw: np.random.Generator) -> Any:
+    """A grey picture with two bright stripes, one below the other or side by side, in the corner of its class."""
+    pixels = draw.integers(0, 60, (12, 12, 1), dtype=np.uint8)
+    pixels[2:5, 2:10] = 200
+    pixels[7:10, 2:10] = 220
+    return pixels if name == "lying" else pixels.transpose(1, 0, 2)
+
+
+def write_stripes(directory: Path, count: int = 40) -> None:
+    draw = np.random.default_rng(0)
+    for name in ("lying", "standing"):
+        (directory / name).mkdir(parents=True)
+        for number in range(count):
+            (directory / name / f"{number}.png").write_bytes(png_bytes(stripes(name, draw)))
+
+
+@pytest.fixture(scope="session")
+def trained(build_once: Callable[..., Path]) -> Path:
+    """pictures/ and run/, a classifier of two classes; nobody changes them."""
+
+    def build(directory: Path) -> None:
+        write_stripes(directory / "pictures")
+        (directory / "pictures" / "lying" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        train(directory / "pictures", "-o", directory / "run")
+
+    return build_once("pictures", build)
+
+
+def train(data: Path, *arguments: object, steps: int = 40) -> None:
+    words = ["train", "classifier", data, *arguments, "--steps", steps, "--quiet", *SETTINGS]
+    assert run(list(map(str, words))) == 0
+
+
+def test_pictures_are_recognised_and_learned(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = load_bundle(trained / "run")
+    assert (bundle.config["task"], bundle.encoder_name) == ("image_classifier", "pictures")
+    assert (bundle.config["height"], bundle.config["width"], bundle.config["channels"]) == (12, 12, 1)
+    assert bundle.card["metrics"]["accuracy"] == 1.0
+    rejected = (trained / "run" / "store" / "rejected.tsv").read_text("utf-8")
+    assert rejected.startswith(f"{trained}/pictures/lying/broken.png\t")
+    assert run(["info", str(trained / "run")]) == 0
+    assert "picture classifier" in capsys.readouterr().out
+
+
+def test_classify_writes_path_class_and_probability(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(trained / "pictures" / name / "3.png") for name in ("lying", "standing")]
+    assert run(["classify", "-m", str(trained / "run"), *files]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[:2] for row in rows] == [[files[0], "lying"], [files[1], "standing"]]
+    assert all(float(row[2]) > 0.5 for row in rows)
+    folder = trained / "pictures" / "standing"
+    assert run(["classify", "-m", str(trained / "run"), str(folder), "--json"]) == 0
+    values = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(values) == 40
+    assert {value["label"] for value in values} == {"standing"}
+    assert set(values[0]["probabilities"]) == {"lying", "standing"}
+
+
+def test_a_broken_picture_stops_or_is_skipped(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(trained / "pictures" / "lying" / name) for name in ("broken.png", "1.png")]
+    assert run(["classify", "-m", str(trained / "run"), *files]) == 2
+    assert "broken.png: not a PNG, JPEG, WebP or BMP picture. Correct or remove it, or give --on-error skip." in (
+        capsys.readouterr().err
+    )
+    assert run(["classify", "-m", str(trained / "run"), *files, "--on-error", "skip"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{files[0]}\t\t"
+    assert second.split("\t")[1] == "lying"
+
+
+def test_evaluate_measures_and_counts_what_it_leaves_out(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "-m", str(trained / "run"), str(trained / "pictures"), "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["pictures"], values["accuracy"], values["rejected"]["total"]) == (80, 1.0, 1)
+
+
+def test_python_takes_paths_images_and_arrays_of_any_size(trained: Path) -> None:
+    classifier = jumok.load(trained / "run")
+    assert isinstance(classifier, PictureClassifier)
+    path = trained / "pictures" / "lying" / "1.png"
+    image = Image.open(path)
+    image.load()
+    larger = image.resize((48, 48), Image.Resampling.NEAREST).convert("RGB")
+    sources = [path, str(path), path.read_bytes(), image, np.asarray(image), larger]
+    found = classifier.classify(sources)
+    assert [each.label for each in found] == ["lying"] * 6
+    assert [each.probability for each in found[1:5]] == pytest.approx([found[0].probability] * 4)
+    assert classifier.classify(path).probability == pytest.approx(found[0].probability)
+    assert classifier.classify([]) == []
+    assert classifier.picture_vectors([path]).shape == (1, 32)
+    assert "2 classes, 12 × 12, grey" in repr(classifier)
+    with pytest.raises(UnusablePictureError, match="no such file"):
+        classifier.classify("What a film!")
+    with pytest.raises(BundleError, match="CTranslate2 cannot run"):
+        jumok.load(trained / "run", "ctranslate2")
+
+
+def test_a_stopped_training_ends_in_the_same_bits(trained: Path, tmp_path: Path) -> None:
+    from jumok.recipes.training import train as train_model
+    from jumok.training.settings import Settings, parse_assignments
+    from jumok.training.trainer import StoppedEarly
+
+    settings = Settings.from_dict({}).changed(parse_assignments(each.removeprefix("--set=") for each in SETTINGS))
+    made = iter(range(23))
+    arguments: dict[str, Any] = {"out": tmp_path / "run", "steps": 40, "settings": settings, "progress": False}
+    with pytest.raises(StoppedEarly):
+        train_model(
+            "image_classifier",
+            trained / "pictures",
+            **arguments,
+            stop_requested=lambda: next(made, None) is None,
+        )
+    train(trained / "pictures", "-o", tmp_path / "run")  # the same through the command line
+    digests = [load_bundle(path).weights_digest for path in (trained / "run", tmp_path / "run")]
+    assert digests[0] == digests[1]
+
+
+def test_changed_pictures_are_noticed(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(trained, tmp_path / "copy")
+    data, out = tmp_path / "copy" / "pictures", tmp_path / "copy" / "run"
+    (data / "lying" / "0.png").write_bytes(png_bytes(np.zeros((12, 12, 1), np.uint8)))
+    words = ["train", "classifier", str(data), "-o", str(out), "--quiet", *SETTINGS, "--steps"]
+    assert run([*words, "40"]) == 2
+    assert "was trained on other data" in capsys.readouterr().err
+    (data / "lying" / "0.png").write_bytes(png_bytes(np.zeros((20, 30, 3), np.uint8)))
+    assert run([*words, "50", "--continue-with-changes"]) == 0  # the model keeps the size of its pictures
+    assert load_bundle(out).config["height"] == 12
+
+
+def write_one_class(directory: Path) -> Path:
+    shutil.move(directory / "lying", directory / "only" / "lying")
+    return directory / "only"
+
+
+def write_texts(directory: Path) -> Path:
+    path = directory / "texts.tsv"
+    path.write_text("good\tWhat a film!\nbad\tIt was dull.\n" * 20, encoding="utf-8")
+    return path
+
+
+def test_bad_input_is_an_error_in_words(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_stripes(tmp_path / "pictures", 4)
+    texts, model = write_texts(tmp_path), str(trained / "run")
+
+    def error(*words: object) -> str:
+        assert run(list(map(str, words))) == 2
+        return capsys.readouterr().err
+
+    out = tmp_path / "run"
+    one = write_one_class(tmp_path / "pictures")
+    assert 'every picture has the label "lying"' in error("train", "classifier", one, "-o", out, "--quiet")
+    assert "Give one kind" in error("train", "classifier", one, texts, "-o", out)
+    assert "--picture-size has no effect" in error("train", "classifier", texts, "-o", out, "--picture-size", 9)
+    assert "augment.case has no effect on a picture classifier" in error(
+        "train", "classifier", one, "-o", out, "--set", "augment.case=0.1"
+    )
+    assert "CTranslate2 cannot run a picture classifier" in error("export", "-m", model)
+    assert "texts.tsv: not a PNG" in error("classify", "-m", model, texts)
+    assert "Give the files of pictures" in error("classify", "-m", model)
+    assert "holds no pictures, but this model classifies pictures" in error("evaluate", "-m", model, texts)
+    assert "has no effect on pictures" in error("classify", "-m", model, one / "lying" / "0.png", "--explain", 2)
+
+
+def test_a_classifier_of_texts_given_pictures_says_so(
+    trained: Path, trained_classifier: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures, model = trained / "pictures", str(trained_classifier / "run")
+    assert run(["classify", "-m", model, str(pictures / "lying" / "1.png")]) == 2
+    assert "is a PNG image, not text" in capsys.readouterr().err
+    assert run(["evaluate", "-m", model, str(pictures)]) == 2
+    assert "holds pictures, but this model classifies texts" in capsys.readouterr().err
