@@ -65,6 +65,7 @@ def test_load_has_a_type_for_every_task() -> None:
     assert found == {
         "Literal['translator']": "TextTranslator",
         "Literal['classifier']": "TextClassifier",
+        "Literal['image_classifier']": "PictureClassifier",
         "Literal['language_model']": "TextLanguageModel",
         "str | None": "Any",
     }

@@ -18,7 +18,7 @@ PROBES = {
 }
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [name for name, task in TASKS.items() if task.certify])
 def test_probes_are_read_as_the_training_data_of_a_task(task: str, tmp_path: Path) -> None:
     weights = {"any": np.ones(1, np.float32)}
     card = {"classes": {"good": 1, "bad": 1}}

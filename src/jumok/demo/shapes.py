@@ -71,4 +71,5 @@ def _picture(shape: Callable[[Plane, Plane], Inside], draw: np.random.Generator)
         colour = draw.uniform(0, 255, 3)
     noise = draw.normal(0, 12, (SIDE, SIDE, 1))
     values = ground + (colour - ground) * share + noise
-    return np.clip(values, 0, 255).astype(np.uint8)
+    picture: Pixels = np.clip(values, 0, 255).astype(np.uint8)
+    return picture

@@ -1,8 +1,6 @@
 """Pictures with labels in, an image classifier out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.data.examples import Example, ExampleKind
+from jumok.data.examples import Example
 from jumok.data.pictures import LABELLED_PICTURES, PictureBatch, PictureEpochs, reading_pictures
 from jumok.data.reading.options import Columns, reading_options
-from jumok.data.reading.pictures import LARGEST_SIDE, read_labelled_pictures, survey_pictures
+from jumok.data.reading.pictures import LARGEST_SIDE, survey_pictures
 from jumok.engines.image_classifier.torch import TorchImageClassifier, standardised
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig
@@ -69,13 +67,6 @@ class ImageClassifierRecipe(LabelledRecipe):
                 f"Without it, pictures have their own size, up to {LARGEST_SIDE}."
             )
         self.picture_size = picture_size
-
-    @classmethod
-    def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:
-        """Labelled pictures in the shape that the model reads."""
-        recipe = cls(files, **reading)
-        read = partial(read_labelled_pictures, shape=PictureShape(**card["picture"]), options=recipe.reading)
-        return replace(LABELLED_PICTURES, read=read)
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. The shape is chosen before anything is decoded; a model that exists keeps its own."""
