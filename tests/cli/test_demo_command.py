@@ -6,21 +6,30 @@ from pathlib import Path
 import pytest
 from commands import CLASSIFIER, LM, SMALL, Jumok
 
-from jumok.cli import demo_classifier, demo_language_model, demo_translator
+from jumok.cli import demo_classifier, demo_language_model, demo_translator, demo_vision
 from jumok.cli.demo_training import DemoTraining
 from jumok.demo import pairs as corpus
 from jumok.demo.reviews import demo_reviews
 from jumok.training.settings import parse_assignments
+
+VISION = [setting for setting in CLASSIFIER if "tokens" not in setting]
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of seconds."""
     monkeypatch.setattr(corpus, "TEST_SIZE", 12)
+    monkeypatch.setattr(demo_vision, "TRAIN", 160)
+    monkeypatch.setattr(demo_vision, "TEST", 24)
     monkeypatch.setattr(corpus, "VALID_SIZE", 5)
     for function, count in ((corpus.write_demo_corpus, 200), (corpus.demo_pairs, 200), (demo_reviews, 1100)):
         monkeypatch.setattr(function, "__defaults__", (0, count))
-    for demo, options in ((demo_translator, SMALL), (demo_classifier, CLASSIFIER), (demo_language_model, LM)):
+    for demo, options in (
+        (demo_translator, SMALL),
+        (demo_classifier, CLASSIFIER),
+        (demo_language_model, LM),
+        (demo_vision, VISION),
+    ):
         settings = parse_assignments(setting.removeprefix("--set=") for setting in options)
         monkeypatch.setattr(demo, "SETTINGS", {"preset": "tiny", **settings})
 
@@ -46,6 +55,15 @@ def test_the_demo_of_a_classifier_shows_a_test_and_tricky_reviews(jumok: Jumok, 
     assert len(re.findall(r"^   (?:positive|negative) \d+%  The ", ended.out, re.MULTILINE)) == 3
     assert f"jumok classify -m {tmp_path / 'demo' / 'run'} --explain 3" in ended.out
     assert jumok("classify", "-m", tmp_path / "demo" / "run", stdin="Good.\n").code == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_the_demo_of_vision_shows_a_test_and_pictures(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("demo", "vision", "--directory", tmp_path / "demo", "--minutes", "0.003")
+    assert ended.code == 0, ended.err
+    assert re.search(r"correct: \d+\.\d% of 24 pictures\n", ended.out)
+    [command] = re.findall(r"jumok (classify -m .*)\n", ended.out)
+    assert jumok(*command.split()).out.count("\t") == 2
 
 
 @pytest.mark.usefixtures("small")

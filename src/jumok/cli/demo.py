@@ -12,6 +12,7 @@ _DEMOS = {
     "translator": ("jumok.cli.demo_translator:run_demo", "demo", 2.8),
     "classifier": ("jumok.cli.demo_classifier:run_demo", "demo-classifier", 1.0),
     "lm": ("jumok.cli.demo_language_model:run_demo", "demo-lm", 1.0),
+    "vision": ("jumok.cli.demo_vision:run_demo", "demo-vision", 1.6),
 }
 
 
@@ -20,17 +21,20 @@ _DEMOS = {
     "what",
     type=click.Choice(list(_DEMOS)),
     default="translator",
-    metavar="[translator|classifier|lm]",
+    metavar="[translator|classifier|lm|vision]",
     help="The kind of model.",
 )
 @click.option(
     "--directory",
     type=PATH,
     metavar="DIR",
-    help="Directory for the data, the run and pictures.  [default: demo, demo-classifier or demo-lm]",
+    help="Directory for the data, the run and pictures.  [default: demo, demo-classifier, demo-lm or demo-vision]",
 )
 @click.option(
-    "--minutes", type=float, metavar="N", help="Train for N minutes.  [default: 2.8 for a translator, else 1]"
+    "--minutes",
+    type=float,
+    metavar="N",
+    help="Train for N minutes.  [default: 2.8, 1, 1 or 1.6]",
 )
 @click.option("--fresh", is_flag=True, help="Delete what was trained in DIR and start again.")
 @click.option(
@@ -40,7 +44,8 @@ def command(what: str, directory: Path | None, minutes: float | None, fresh: boo
     """Train a small model on built-in data and show what it learned.
 
     A translator, from English to Korean, is tested on sentences with combinations of words that do not occur in the
-    training data. A classifier learns from reviews, a language model (lm) from Korean sentences.
+    training data. A classifier learns from reviews, a language model (lm) from Korean sentences, a classifier of
+    pictures (vision) from drawn shapes.
     """
     import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_training import DemoTraining

@@ -32,12 +32,12 @@ class DemoTraining:
         """The run directory as a word of a shell command."""
         return shlex.quote(str(self.run))
 
-    def write(self, name: str, text: str) -> Path:
+    def write(self, name: str, content: str | bytes) -> Path:
         """Write a data file."""
         path = self.directory / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
         except OSError as error:
             raise InputError(
                 f"{path}: cannot be written ({error.strerror}). Choose another place with --directory."

@@ -1,0 +1,95 @@
+"""Pictures are varied as the settings say, a batch at a time, and always the same for a seed, epoch and batch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jumok.data.corpus import Corpus, prepare_corpus
+from jumok.data.pictures import LABELLED_PICTURES, PictureEpochs, erased, mirrored, shifted
+from jumok.pictures import png_bytes
+from jumok.recipes.mirroring import mirroring_keeps_the_meaning
+from jumok.seeds import bit_stream
+
+PICTURES = np.random.default_rng(0).integers(1, 256, (200, 8, 6, 3), dtype=np.uint8)
+
+
+def bits() -> np.random.Philox:
+    return bit_stream(1, "test")
+
+
+def test_a_shifted_picture_is_the_same_elsewhere_with_repeated_edges() -> None:
+    found = shifted(PICTURES, bits(), 2)
+    padded = np.pad(PICTURES, ((0, 0), (2, 2), (2, 2), (0, 0)), mode="edge")
+    places = set()
+    for number in range(200):
+        ways = [
+            (down, right)
+            for down in range(5)
+            for right in range(5)
+            if np.array_equal(padded[number, down : down + 8, right : right + 6], found[number])
+        ]
+        assert len(ways) == 1
+        places.update(ways)
+    assert len(places) == 25
+
+
+def test_half_of_the_pictures_are_mirrored() -> None:
+    found = mirrored(PICTURES, bits())
+    changed = [not np.array_equal(*pair) for pair in zip(found, PICTURES, strict=True)]
+    assert 70 < sum(changed) < 130
+    assert np.array_equal(found[changed], PICTURES[changed][:, :, ::-1])
+
+
+def test_a_share_of_the_pictures_has_one_rectangle_hidden() -> None:
+    found = erased(PICTURES, bits(), 0.3)
+    different = (found != PICTURES).any(-1)
+    changed = different.any((1, 2))
+    assert 35 < changed.sum() < 85
+    for picture in different[changed]:
+        rows, columns = picture.any(1).nonzero()[0], picture.any(0).nonzero()[0]
+        assert picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].mean() > 0.9  # noise may hit the old value
+        assert len(rows) <= 3
+        assert len(columns) <= 3
+    assert np.array_equal(erased(PICTURES, bits(), 0.0), PICTURES)
+
+
+def corpus_of(tmp_path: Path, one: np.ndarray, other: np.ndarray, count: int = 60) -> Corpus:
+    draw = np.random.default_rng(0)
+    for name, drawn in (("one", one), ("other", other)):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for number in range(count):
+            noise = draw.integers(0, 30, drawn.shape, dtype=np.uint8)
+            (tmp_path / "data" / name / f"{number}.png").write_bytes(png_bytes(drawn + noise))
+    return prepare_corpus(LABELLED_PICTURES, tmp_path / "store", [tmp_path / "data"], seed=1)
+
+
+LEFT = np.zeros((6, 6, 1), np.uint8)
+LEFT[:, :3] = 200
+TOP = LEFT.transpose(1, 0, 2)
+
+
+def test_batches_are_the_same_for_a_seed_and_differ_between_epochs(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, LEFT, TOP)
+    options = {"tokens": 16, "seed": 3, "shift": 1, "mirror": True, "erase": 0.5}
+    epochs, again = (PictureEpochs(corpus, **options) for _ in range(2))  # type: ignore[arg-type]
+    assert epochs.size(0) == -(-len(corpus.train) // 16)
+    first = list(epochs.batches(0, range(epochs.size(0))))
+    assert sorted(np.concatenate([batch.labels for batch in first]).tolist()) == sorted(
+        corpus.train.gather("label", np.arange(len(corpus.train)))[0].tolist()
+    )
+    [third] = again.batches(0, [2])  # alone, as after a restart
+    assert np.array_equal(third.pictures, first[2].pictures)
+    [other] = again.batches(1, [2])
+    assert not np.array_equal(other.pictures, first[2].pictures)
+    largest = epochs.largest()
+    assert largest.tokens == 16
+    assert largest.pictures.shape == (16, 6, 6, 1)
+
+
+@pytest.mark.parametrize(("other", "keeps"), [(TOP, True), (LEFT[:, ::-1], False)])
+def test_whether_mirroring_keeps_the_meaning_is_measured(tmp_path: Path, other: np.ndarray, keeps: bool) -> None:
+    one = LEFT if not keeps else np.maximum(LEFT, LEFT[:, ::-1])  # the latter is its own mirror image
+    found, why = mirroring_keeps_the_meaning(corpus_of(tmp_path, one, other))
+    assert found is keeps
+    assert "nearest neighbours recognise 100% of the pictures" in why

@@ -1,0 +1,64 @@
+"""Patches of pictures are what they should be, and the model refuses pictures of another shape."""
+
+import pytest
+import torch
+
+from jumok.errors import ConfigError, ShapeError
+from jumok.model.config import preset
+from jumok.model.image_classifier import ImageClassifier
+from jumok.model.patches import split_into_patches
+
+SIZES = {"task": "image_classifier", "d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "classes": 3}
+
+
+def make_model(**changes: object) -> ImageClassifier:
+    torch.manual_seed(0)
+    return ImageClassifier(preset("tiny", vocabulary=256, **SIZES, **changes)).eval()  # type: ignore[arg-type]
+
+
+def test_patches_are_the_squares_of_a_picture_row_by_row() -> None:
+    picture = torch.arange(2 * 6 * 4 * 3, dtype=torch.float32).view(2, 6, 4, 3)
+    patches = split_into_patches(picture, 2)
+    assert patches.shape == (2, 6, 12)
+    assert torch.equal(patches[1, 3].view(3, 2, 2), picture[1, 2:4, 2:4].permute(2, 0, 1))
+
+
+def test_overlapping_patches_see_their_neighbours_and_zeros_beyond() -> None:
+    picture = torch.arange(1.0, 26.0).view(1, 5, 5, 1)
+    patches = split_into_patches(picture, 2, 1).view(3, 3, 4, 4)  # 5 is no multiple of 2: the last reach beyond
+    padded = torch.nn.functional.pad(picture[0, :, :, 0], (1, 2, 1, 2))
+    for row in range(3):
+        for column in range(3):
+            assert torch.equal(patches[row, column], padded[2 * row : 2 * row + 4, 2 * column : 2 * column + 4])
+
+
+def test_patches_hold_every_pixel_once_without_overlap() -> None:
+    picture = torch.randn(1, 7, 9, 3)
+    values = split_into_patches(picture, 4).flatten()
+    assert torch.equal(values[values != 0].sort().values, picture.flatten().sort().values)
+
+
+def test_without_positions_the_order_of_patches_does_not_matter_and_with_them_it_does() -> None:
+    model = make_model(height=8, width=8, patch=4, overlap=0)
+    picture = torch.randn(1, 8, 8, 1)
+    turned = picture.roll(4, 1)  # whole rows of patches change places
+    assert not torch.allclose(model(picture), model(turned), atol=1e-4)
+    torch.nn.init.zeros_(model.embed.positions.weight)  # type: ignore[arg-type]
+    assert torch.allclose(model(picture), model(turned), atol=1e-5)
+
+
+def test_a_picture_is_scored_as_in_a_batch() -> None:
+    model = make_model(height=9, width=6, channels=3, patch=4, overlap=2)
+    pictures = torch.randn(5, 9, 6, 3)
+    together = model(pictures)
+    assert together.shape == (5, 3)
+    assert torch.allclose(together[2:3], model(pictures[2:3]), atol=1e-5)
+
+
+def test_impossible_shapes_are_refused() -> None:
+    with pytest.raises(ShapeError, match=r"\[8, 9, 1\] do not fit this model, which reads \[8, 8, 1\]"):
+        make_model(height=8, width=8)(torch.zeros(1, 8, 9, 1))
+    with pytest.raises(ConfigError, match="1 or 3 channels"):
+        make_model(channels=2)
+    with pytest.raises(ConfigError, match="patch=9 is larger than pictures of 8 × 8"):
+        make_model(height=8, width=8, patch=9)
