@@ -82,9 +82,10 @@ def test_a_decoder_reads_a_memory_of_another_width() -> None:
     assert present.length == 3
 
 
-@pytest.mark.parametrize("layer", [EncoderLayer(4, 2, 6), DecoderLayer(4, 2, 6)], ids=["encoder", "decoder"])
-def test_the_defaults_are_the_paper_s(layer: nn.Module) -> None:
+@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
+def test_the_defaults_are_the_paper_s(kind: type[nn.Module]) -> None:
     """Post-norm, ReLU, no bias in attention, dropout of 0.1 after each sublayer and none on the attention weights."""
+    layer = kind(4, 2, 6)
     assert isinstance(layer.feed_forward.activation, nn.ReLU)
     assert isinstance(FeedForward(4, 6).activation, nn.ReLU)
     rates = {name: module.rate for name, module in layer.named_modules() if isinstance(module, Dropout)}

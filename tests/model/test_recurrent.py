@@ -12,7 +12,7 @@ from jumok.model.config import config_from_dict
 from jumok.model.config.recurrent import RecurrentConfig
 from jumok.model.masks import PAD
 from jumok.model.recording import attentions, record
-from jumok.model.recurrent import RecurrentTranslator
+from jumok.model.recurrent import AdditiveAttend, RecurrentTranslator
 from jumok.tasks import task_of_config
 from jumok.training.objective import smoothed_cross_entropy
 
@@ -119,6 +119,24 @@ def test_steps_equal_the_whole_target_and_beams_are_rows(cell: str, attention: s
         order, stay = torch.tensor([1, 0, 4, 5]), torch.tensor([0, 2])
         three, _ = model.decode(rows[order, 3:], cache.reorder(order, stay))
         torch.testing.assert_close(three, whole[order, 3:], atol=1e-12, rtol=1e-10)
+
+
+def test_sentences_may_leave_a_batch_without_padding_and_padding_may_be_common_to_all() -> None:
+    model, source, target = build(), SOURCE[:1].repeat(2, 1), TARGET[:1].repeat(2, 1)
+    with torch.no_grad():
+        whole = model.states(source, target)
+        _, cache = model.decode(target[:, :2], model.encode(source))
+        rest, _ = model.decode(target[:1, 2:], cache.reorder(torch.tensor([1]), torch.tensor([1])))
+        torch.testing.assert_close(rest, whole[:1, 2:], atol=1e-12, rtol=1e-10)
+        padded = nn.functional.pad(target, (0, 2), value=PAD)
+        torch.testing.assert_close(model.states(source, padded)[:, :4], whole, atol=1e-12, rtol=1e-10)
+        assert model(source[:0], target[:0]).shape == (0, 4, VOCABULARY)
+
+
+def test_the_vector_of_additive_attention_starts_small_and_with_both_signs() -> None:
+    vector = AdditiveAttend(400).vector.detach()
+    assert -0.05 <= float(vector.min()) < -0.045
+    assert 0.045 < float(vector.max()) <= 0.05
 
 
 def test_a_row_that_ends_early_continues_from_its_last_real_token() -> None:
