@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import CLASSIFIER, LM, SMALL, Jumok
 
-from jumok.cli import demo_classifier, demo_language_model, demo_translator, demo_vision
+from jumok.cli import demo_before_attention, demo_classifier, demo_language_model, demo_translator, demo_vision
 from jumok.cli.demo_training import DemoTraining
 from jumok.demo import pairs as corpus
 from jumok.demo.reviews import demo_reviews
@@ -32,6 +32,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         settings = parse_assignments(setting.removeprefix("--set=") for setting in options)
         monkeypatch.setattr(demo, "SETTINGS", {"preset": "tiny", **settings})
+    shared = {
+        name: value for name, value in demo_translator.SETTINGS.items() if name not in ("model.heads", "model.d_ff")
+    }
+    monkeypatch.setattr(demo_before_attention, "SETTINGS", shared)
 
 
 @pytest.mark.usefixtures("small")
@@ -98,11 +102,21 @@ def test_a_whole_demo_learns_what_it_shows(
         assert found[-1] < 0.8 * found[0]
 
 
+@pytest.mark.usefixtures("small", "without_shape_checks")
+def test_the_demo_of_what_came_before_compares_three_networks(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("demo", "before-attention", "--directory", tmp_path / "demo", "--minutes", "0.003")
+    assert ended.code == 0, ended.err
+    [heading] = re.findall(r"words +rnn +rnn-attention +tiny\n", ended.out)
+    assert re.search(r"7–9( +\d+\.\d%){3}\n", ended.out.split(heading)[1])
+    assert (tmp_path / "demo" / "attention.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "demo" / "rnn" / "run" / "model" / "weights.safetensors").exists()
+
+
 @pytest.mark.usefixtures("small")
 def test_a_changed_length_is_refused_and_what_the_error_advises_works(
     jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for what_is_shown in ("_test", "_draw"):
+    for what_is_shown in ("_test", "draw_attention"):
         monkeypatch.setattr(demo_translator, what_is_shown, lambda *_: None)
     arguments = ["demo", "--directory", tmp_path / "demo", "--minutes"]
     assert jumok(*arguments, "0.003").code == 0
@@ -139,7 +153,7 @@ def test_all_demos_pass_on_what_to_do_with_an_older_training(
         raise Enough
 
     monkeypatch.setattr(DemoTraining, "train", train)
-    for what in ("translator", "classifier", "lm"):
+    for what in ("translator", "classifier", "lm", "before-attention"):
         with pytest.raises(Enough):
             jumok("demo", what, "--directory", tmp_path / what, "--fresh")
-    assert asked == [True] * 3
+    assert asked == [True] * 4

@@ -13,6 +13,7 @@ _DEMOS = {
     "classifier": ("jumok.cli.demo_classifier:run_demo", "demo-classifier", 1.0),
     "lm": ("jumok.cli.demo_language_model:run_demo", "demo-lm", 1.0),
     "vision": ("jumok.cli.demo_vision:run_demo", "demo-vision", 1.6),
+    "before-attention": ("jumok.cli.demo_before_attention:run_demo", "demo-before-attention", 6.0),
 }
 
 
@@ -21,20 +22,20 @@ _DEMOS = {
     "what",
     type=click.Choice(list(_DEMOS)),
     default="translator",
-    metavar="[translator|classifier|lm|vision]",
+    metavar=f"[{'|'.join(_DEMOS)}]",
     help="The kind of model.",
 )
 @click.option(
     "--directory",
     type=PATH,
     metavar="DIR",
-    help="Directory for the data, the run and pictures.  [default: demo, demo-classifier, demo-lm or demo-vision]",
+    help="Directory for the data, the run and pictures.  [default: demo, or demo- and the kind]",
 )
 @click.option(
     "--minutes",
     type=float,
     metavar="N",
-    help="Train for N minutes.  [default: 2.8, 1, 1 or 1.6]",
+    help=f"Train for N minutes.  [default: {', '.join(f'{minutes:g}' for _, _, minutes in _DEMOS.values())}]",
 )
 @click.option("--fresh", is_flag=True, help="Delete what was trained in DIR and start again.")
 @click.option(
@@ -45,7 +46,8 @@ def command(what: str, directory: Path | None, minutes: float | None, fresh: boo
 
     A translator, from English to Korean, is tested on sentences with combinations of words that do not occur in the
     training data. A classifier learns from reviews, a language model (lm) from Korean sentences, a classifier of
-    pictures (vision) from drawn shapes.
+    pictures (vision) from drawn shapes. `before-attention` trains three translators for equal times: recurrent networks
+    without and with attention, and a Transformer.
     """
     import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_training import DemoTraining

@@ -39,7 +39,7 @@ def run_demo(demo: DemoTraining) -> None:
     print("\n3. The test")
     _test(translator, pairs)
     print("\n4. Attention")
-    _draw(translator, demo.directory / "attention.png")
+    draw_attention(translator, demo.directory / "attention.png")
     print("\n5. The explorer")
     session, start = open_session(demo.run, FAMOUS[1][0])
     save_explorer(session, start, demo.directory / "explorer.html", say=lambda text: print(f"   {text}"))
@@ -67,7 +67,8 @@ def _test(translator: TextTranslator, pairs: DemoCorpus) -> None:
             print(f"     reference: {references[number]}")
 
 
-def _draw(translator: TextTranslator, path: Path) -> None:
+def draw_attention(translator: TextTranslator, path: Path) -> None:
+    """Draw what the translation of a well-known sentence attends to."""
     english = FAMOUS[1][0]
     tokenizer = translator.tokenizer
     source, target = tokenizer.encode([english, translator.translate(english)])

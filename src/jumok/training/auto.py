@@ -16,7 +16,7 @@ QUIET_SHARE = 0.25  # of the measured steps, the fastest: what the machine can d
 # Above these many tokens to learn, the next larger preset learns enough more to be worth its time.
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
-PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4}
+PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4, "rnn": 3e-3, "rnn-attention": 3e-3}
 # Target tokens a second on one core, to choose a preset without a clock (benchmarks/training_speed.md).
 TOKENS_PER_CORE = {"tiny": 3000.0, "small": 900.0, "base": 200.0}
 # Below so many epochs, this much dropout is enough.
