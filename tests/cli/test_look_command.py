@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,33 @@ def test_without_a_sentence_and_samples_one_is_asked_for(jumok: Jumok, tmp_path:
     ended = jumok("look", "-m", FROZEN, "--save", tmp_path / "page.html")
     assert ended.code == 2
     assert "Give a sentence" in ended.err
+
+
+def test_without_torch_the_extra_is_named(jumok: Jumok, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("jumok.lens", "jumok.engines.torch"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    ended = jumok("look", "-m", FROZEN, TEXT, "--save", tmp_path / "page.html")
+    assert ended.code == 2
+    assert 'needs torch, which is not installed. Install it with: pip install "jumok[train]"' in ended.err
+
+
+def test_a_text_that_is_too_long_is_an_error_in_words(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("look", "-m", FROZEN, "red " * 1_500, "--save", tmp_path / "page.html")
+    assert ended.code == 2
+    assert "The text has 6,000 characters; at most 4,000 can be looked at. Take a part of it." in ended.err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_of_several_sentences_one_is_saved_and_the_others_are_counted(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("look", "-m", FROZEN, "red " * 300, "--save", tmp_path / "page.html")
+    assert ended.code == 0
+    assert "because the page holds one sentence: 1 other sentence." in ended.err
+
+
+def test_a_text_without_a_known_letter_is_shown_and_said(jumok: Jumok, tmp_path: Path) -> None:
+    ended = jumok("look", "-m", FROZEN, "தமிழ்", "--save", tmp_path / "page.html")
+    assert ended.code == 0
+    assert "knows no letter of this text" in ended.err
+    ended = jumok("look", "-m", FROZEN, TEXT, "--save", tmp_path / "page.html")
+    assert "knows no letter" not in ended.err

@@ -38,14 +38,14 @@ def make_translator(tokenizer: Tokenizer, **changes: object) -> TextTranslator:
     return TextTranslator(TorchTranslator(random_model(Translator, small_config(tokenizer.size, **sizes))), tokenizer)
 
 
-def make_classifier(tokenizer: Tokenizer, directory: Path) -> TextClassifier:
+def make_classifier(tokenizer: Tokenizer, directory: Path, **changes: object) -> TextClassifier:
     config = ClassifierConfig.from_dict(
-        {"vocabulary": tokenizer.size, "encoder_layers": 2, "classes": 3, "window": 8, **SIZES}
+        {"vocabulary": tokenizer.size, "encoder_layers": 2, "classes": 3, "window": 8, **SIZES, **changes}
     )
     card = {"classes": {"bad": 1, "good": 1, "so-so": 1}}
     return TextClassifier(TorchClassifier(random_model(Classifier, config)), tokenizer, card, directory)
 
 
-def make_language_model(tokenizer: Tokenizer, directory: Path) -> TextLanguageModel:
-    config = LanguageModelConfig.from_dict({"vocabulary": tokenizer.size, "decoder_layers": 2, **SIZES})
+def make_language_model(tokenizer: Tokenizer, directory: Path, **changes: object) -> TextLanguageModel:
+    config = LanguageModelConfig.from_dict({"vocabulary": tokenizer.size, "decoder_layers": 2, **SIZES, **changes})
     return TextLanguageModel(TorchLanguageModel(random_model(LanguageModel, config)), tokenizer, {}, directory)

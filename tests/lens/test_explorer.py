@@ -11,14 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_models import FROZEN
+from small_models import FROZEN, make_classifier, make_language_model, make_translator
 
 from jumok import lens
+from jumok.cli.look import save_explorer
 from jumok.engines.loading import load
-from jumok.errors import ConfigError
+from jumok.engines.translator.text import TextTranslator
+from jumok.engines.translator.torch import TorchTranslator
+from jumok.errors import ConfigError, ShapeError
 from jumok.lens.explorer import Explorer, web_files
-from jumok.lens.saved import saved_page, saved_start
+from jumok.lens.saved import LARGEST_PAGE, saved_page, saved_start
 from jumok.lens.session import Entry, Session
+from jumok.model.config import preset
+from jumok.model.translator import Translator
+from jumok.tokenizer import Tokenizer
 
 TEXT, TARGET = "The red horse likes the horse.", "빨간 말이 말을 좋아해요."
 
@@ -136,7 +142,7 @@ def test_a_token_is_forced(server: Explorer) -> None:
         ({"text": "x", "changes": {"beta": -1}}, "beta"),
         ({"text": "x", "changes": {"heads": [["decoder.9.cross", 0, "zero"]]}}, "decoder.9.cross"),
         ({"text": "x", "beam": 1000}, "beam"),
-        ({"text": "x" * 5000}, "text"),
+        ({"text": "x" * 5000}, "The text has 5,000 characters; at most 4,000"),
         ({"text": "x", "force": [10**9]}, "not the id"),
     ],
 )
@@ -192,6 +198,39 @@ def test_a_large_page_names_what_it_left_out(session: Session, monkeypatch: pyte
     assert not [name for name in cut["left_out"] if "data" in cut["arrays"][name]]
     assert "data" in cut["arrays"]["decoder.0.cross.weights"]
     assert size - 10_000 < len(saved_page(small).encode()) <= size
+
+
+def test_a_page_of_a_base_model_is_not_larger_and_names_what_it_lacks(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jumok.lens.translator.longest_output", lambda *_: 3)
+    model = Translator(preset("base", vocabulary=tokenizer.size)).eval()  # untrained: it need not be good
+    session = Session([Entry("base", lambda: TextTranslator(TorchTranslator(model), tokenizer))])
+    messages: list[str] = []
+    save_explorer(session, {"text": "cat dog bird " * 6, "path": "run"}, tmp_path / "page.html", messages.append)
+    assert (tmp_path / "page.html").stat().st_size <= LARGEST_PAGE
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    trace = json.loads(page.split('id="start">')[1].split("</script>")[0])["traces"][0]["trace"]
+    assert {name for name, array in trace["arrays"].items() if "data" not in array} == set(trace["left_out"])
+    [said] = [message for message in messages if "would be larger than 3 MB" in message]
+    assert f"{len(trace['left_out'])} arrays, such as {trace['left_out'][0]}" in said
+
+
+@pytest.mark.parametrize("task", ["translator", "classifier", "language_model"])
+def test_a_text_beyond_the_limit_of_a_model_is_an_error_that_names_it(
+    tokenizer: Tokenizer, tmp_path: Path, task: str
+) -> None:
+    limit: dict[str, object] = {"positions": "learned", "max_length": 16}
+    if task == "translator":  # whose long sources are split into parts
+        with pytest.raises(ShapeError, match="does not fit learned positions, which end at 16"):
+            lens.trace(make_translator(tokenizer, **limit), "cat", target="cat " * 30)
+        return
+    if task == "classifier":
+        model: Any = make_classifier(tokenizer, tmp_path, window=0, **limit)
+    else:
+        model = make_language_model(tokenizer, tmp_path, **limit)
+    with pytest.raises(ShapeError, match="does not fit learned positions, which end at 16"):
+        lens.trace(model, "cat " * 30)
 
 
 def test_a_long_training_is_replayed_from_first_to_last_validation(

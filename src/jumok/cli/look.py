@@ -76,7 +76,10 @@ def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable
     saved = saved_start(session, start)
     save_page(saved, path)
     say(f"Saved {path} ({path.stat().st_size / 1e6:.1f} MB). It opens in any browser.")
-    arrays, others = saved["traces"][0]["trace"]["left_out"], saved["left_out"]
+    trace, others = saved["traces"][0]["trace"], saved["left_out"]
+    if trace["unknown"]:
+        say("The model knows no letter of this text: it reads single bytes, and what it makes of them means nothing.")
+    arrays = trace["left_out"]
     too_large = []
     if arrays:
         too_large.append(f"{counted(len(arrays), 'array')}, such as {', '.join(arrays[:3])}")
@@ -86,6 +89,8 @@ def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable
             too_large.append(f"{count - kept} of the {counted(count, what)} whose attention the training recorded")
     if too_large:
         say(f"Left out, because the page would be larger than {LARGEST_PAGE / 1e6:.0f} MB: {'; '.join(too_large)}.")
+    if others["parts"]:
+        say(f"Left out, because the page holds one sentence: {counted(others['parts'], 'other sentence')}.")
     if others["models"]:
         say(f"Left out, because the page holds one model: {', '.join(others['models'])}.")
 

@@ -6,6 +6,7 @@ sent with the trace; other arrays when the page asks for them, or, in a saved pa
 
 import base64
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from jumok.lens.glossary import glossary
 from jumok.lens.traces import Trace, TracedArray
+from jumok.tokenizer import SPACE_MARK
 
 INLINE = (".weights", ".mask", ".layer_ids", ".layer_probabilities", "class_scores", "class_probabilities", "surprise")
 TOP_LOGITS = 10  # tokens of a row of logits; a page never shows the whole vocabulary
@@ -35,6 +37,7 @@ def document(trace: Trace, *, identity: str = "", room: int | None = None) -> di
         "arrays": {name: _described(trace, name) for name in shown},
         "tokens": _shown_tokens(trace),
         "glossary": glossary(),
+        "unknown": _is_unknown(trace),
         "left_out": [],
     }
     if room is not None:
@@ -68,6 +71,12 @@ def _shown_tokens(trace: Trace) -> dict[int, str]:
     vocabulary = trace.facts["vocabulary"]
     ids = {int(token) for array in trace.find("*.layer_ids").values() for token in array.values.flat}
     return {token: vocabulary[token] for token in sorted(ids)}
+
+
+def _is_unknown(trace: Trace) -> bool:
+    """Whether the model knows no letter of the text: all its tokens are single bytes, or the token for unknown ones."""
+    tokens = {token.strip(SPACE_MARK) for token in trace.sides.get("encoder") or trace.sides["decoder"]}
+    return all(re.fullmatch(r"<(unk|0x[0-9A-F]{2})>", token) for token in tokens - {"", "<s>", "</s>"})
 
 
 def encoded(array: TracedArray) -> bytes:

@@ -65,7 +65,9 @@ def saved_start(session: Session, start: dict[str, Any]) -> dict[str, Any]:
         greedy = session.trace({**request, "beam": 1}) | {"arrays": {}, "predictions": None, "glossary": {}}
         saved["traces"].append({"request": {**request, "beam": 1}, "trace": greedy})
     room = LARGEST_PAGE - len(saved_page(saved).encode())
-    saved["traces"].insert(0, {"request": request, "trace": session.trace(request, room=room)})
+    trace = session.trace(request, room=room)
+    saved["traces"].insert(0, {"request": request, "trace": trace})
+    saved["left_out"]["parts"] = len(trace["facts"].get("sentences", [""])) - 1
     return saved
 
 

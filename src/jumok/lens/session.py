@@ -199,6 +199,10 @@ def parse(kind: Any, contents: dict[str, Any]) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
+        if first["type"] == "string_too_long":
+            length, most = len(first["input"]), first["ctx"]["max_length"]
+            advice = f"at most {most:,} can be looked at. Take a part of it."
+            raise InputError(f"The {where} has {length:,} characters; {advice}") from error
         raise InputError(f"{where}: {first['msg']}") from error
 
 

@@ -48,10 +48,11 @@ function samples(app) {
 function leftOut(app) {
   if (app.source.live) return null;
   const arrays = app.trace?.left_out ?? [];
-  const { models = [], validations: [kept, all] = [0, 0], sentences: [some, recorded] = [0, 0] } = app.start.left_out ?? {};
+  const { models = [], parts = 0, validations: [kept, all] = [0, 0], sentences: [some, recorded] = [0, 0] } = app.start.left_out ?? {};
   const run = app.start.path ? `jumok look -m ${app.start.path}` : "jumok look";
   const items = [
     ["arrays", arrays.length, { count: arrays.length, names: arrays.slice(0, 3).join(", ") }, arrays.length > 3 && h("details", {}, h("summary", {}, t("saved.names")), h("p", { class: "quiet" }, arrays.join(", ")))],
+    ["parts", parts, { count: parts }],
     ["models", models.length, { names: models.join(", ") }],
     ["validations", kept < all, { kept, all }],
     ["sentences", some < recorded, { kept: some, all: recorded }],

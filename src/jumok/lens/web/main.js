@@ -132,7 +132,7 @@ class App {
     } catch (error) {
       message = error instanceof NeedsServer ? t("status.saved") : error.message;
     }
-    this.status.textContent = message;
+    this.status.textContent = message || (this.trace?.unknown ? t("status.unknown") : "");
     if (message) return;
     this.output.textContent = this.trace?.output ?? "";
     this.showSentences();
@@ -144,7 +144,7 @@ class App {
     const sentences = this.trace?.facts.sentences ?? [];
     const options = sentences.map((text, index) => [String(index), `${index + 1}. ${text}`]);
     const pick = (index) => this.go({ ...FORGOTTEN, sentence: Number(index) });
-    fill(this.picker, sentences.length > 1 && choice(t("sentence.which"), options, String(this.place.sentence ?? 0), pick));
+    fill(this.picker, this.source.live && sentences.length > 1 && choice(t("sentence.which"), options, String(this.place.sentence ?? 0), pick));
   }
 
   async render() {
