@@ -42,6 +42,17 @@ _ATTEMPTS = 10
 Weights = Mapping[str, npt.NDArray[np.float32]]
 
 
+class MissingWeightsError(BundleError):
+    """A runtime-only copy cannot do what needs all weights."""
+
+    def __init__(self, path: Path, purpose: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: is a runtime-only copy, without the weights that PyTorch needs. {purpose} needs PyTorch: use the "
+            "model directory it was made from."
+        )
+
+
 @dataclass(frozen=True)
 class Bundle:
     """A verified model directory. It stays readable when a training replaces the directory."""
@@ -73,10 +84,7 @@ class Bundle:
     def require_all_weights(self) -> None:
         """Raise if this is a runtime-only copy."""
         if self.runtime_only:
-            raise BundleError(
-                f"{self.path}: is a runtime-only copy, without the weights that PyTorch needs for this. "
-                "Use the model directory it was made from."
-            )
+            raise MissingWeightsError(self.path, "This")
 
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """The tensors by name, read and checked against the manifest at each call."""

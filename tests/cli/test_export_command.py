@@ -98,6 +98,8 @@ def test_a_runtime_only_copy_runs_without_torch_and_says_what_needs_it(
         ended = jumok(command, "-m", tmp_path / name, "--engine", "torch", stdin="good\n")
         assert ended.code == 2
         assert f"{tmp_path / name}: is a runtime-only copy, without the weights that PyTorch needs" in ended.err
+    sampled = jumok("translate", "-m", tmp_path / "translator", "--temperature", "1", stdin="x\n")
+    assert "Sampling (--temperature, --top-k, --top-p) needs PyTorch: use the model directory it was" in sampled.err
     assert "runtime-only copy" in jumok("export", "-m", tmp_path / "translator").err
     info = jumok("info", tmp_path / "translator").out
     assert "a runtime-only copy" in info

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jumok.bundle import Bundle, successor
+from jumok.bundle import Bundle, MissingWeightsError, successor
 from jumok.errors import BundleError, ConfigError, MissingExtraError, require_at_least
 from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read_bounded, verify_directory
 from jumok.tasks import resolve, task_of_config
@@ -67,11 +67,13 @@ def open_engine(
 
 @contextmanager
 def needed_for(purpose: str) -> Iterator[None]:
-    """Context in which the error about a missing package names what needs it."""
+    """Context in which the error about a missing package, or about missing weights, names what needs them."""
     try:
         yield
     except MissingExtraError as error:
         raise MissingExtraError(error.package, error.extra, purpose) from error
+    except MissingWeightsError as error:
+        raise MissingWeightsError(error.path, purpose) from error
 
 
 def _torch_engine(bundle: Bundle, reference: str, threads: int | None) -> Any:

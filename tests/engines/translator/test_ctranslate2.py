@@ -15,11 +15,18 @@ from hypothesis import strategies as st
 from jumok.bundle import load_bundle, save_bundle, successor
 from jumok.data.corpus import prepare_corpus
 from jumok.data.kinds import PAIRS
+from jumok.engines.batching import sorted_batches
 from jumok.engines.conversion import SHORTLIST, export
 from jumok.engines.loading import load
 from jumok.engines.opening import CERTIFICATE, DIRECTORY, exported_model
 from jumok.engines.options import Sampling, SearchOptions
-from jumok.engines.translator.ctranslate2 import PATIENCE, Ctranslate2Translator, fast_patience
+from jumok.engines.translator.ctranslate2 import (
+    EFFICIENT_TOKENS,
+    LEAST_TOKENS,
+    PATIENCE,
+    Ctranslate2Translator,
+    fast_patience,
+)
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import BundleError, ConfigError
 from jumok.model.config import config_from_dict
@@ -125,10 +132,23 @@ def test_output_does_not_depend_on_the_batch(
 ) -> None:
     _, exported = engines
     sources = [*sources_of(tokenizer), *random_sources(tokenizer)[:6]]
-    assert max(map(len, exported._batches([len(source) for source in sources], SearchOptions(beam=2)))) > 2
+    options, lengths = SearchOptions(beam=2), [len(source) for source in sources]
+    assert max(map(len, sorted_batches(lengths, exported._budget(sum(lengths), options), options.rows))) > 2
     together = exported.generate(sources, SearchOptions(beam=2))
     alone = [exported.generate([source], SearchOptions(beam=2))[0] for source in sources]
     assert [found[0].ids for found in together] == [found[0].ids for found in alone]
+
+
+def test_batches_are_efficient_but_enough_for_all_workers(
+    engines: tuple[TorchTranslator, Ctranslate2Translator],
+) -> None:
+    _, exported = engines
+    workers, found = exported._model.workers, []
+    for tokens in (100, 900, 4000, 12_000, 24_000, 200_000):  # for every worker
+        budget = exported._budget(tokens * workers, SearchOptions(beam=1))
+        assert budget == LEAST_TOKENS or tokens / budget >= 2 - 0.01
+        found.append(budget)
+    assert found == [LEAST_TOKENS, 450, EFFICIENT_TOKENS, 1500, 3000, SearchOptions().batch_tokens]
 
 
 def test_what_ctranslate2_cannot_do_is_done_by_pytorch(

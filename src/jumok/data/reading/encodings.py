@@ -34,7 +34,7 @@ def shown_name(encoding: str) -> str:
     """The usual name of an encoding, in messages."""
     if encoding.startswith("cp125"):
         return f"Windows-{encoding[2:]}"
-    return _SHOWN.get(encoding, encoding.upper())
+    return _SHOWN.get(encoding, encoding.upper().removesuffix("-LE").removesuffix("-BE"))
 
 
 def is_wide(encoding: str) -> bool:
