@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from jumok.pictures import png_bytes
 
 ROOT = Path(__file__).parent.parent
 SMALL = "--steps 5 --set model.d_model=16 --set model.heads=2 --set model.d_ff=32 --quiet"
@@ -48,6 +51,12 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reviews = [f"{label}\tIt was {word} {number}." for number in range(30) for label, word in words.items()]
     (directory / "reviews.tsv").write_text("".join(f"{line}\n" for line in reviews), encoding="utf-8")
     (directory / "text.txt").write_text("Once upon a time there was a cat.\n\n" * 20 + "It slept.\n", encoding="utf-8")
+    for number, name in enumerate(("cat", "dog")):
+        (directory / "pictures" / name).mkdir(parents=True)
+        for shade in range(10):
+            pixels = np.full((8, 8, 1), 100 * number + shade, np.uint8)
+            (directory / "pictures" / name / f"{shade}.png").write_bytes(png_bytes(pixels))
+    (directory / "photo.png").write_bytes(png_bytes(np.zeros((20, 30, 3), np.uint8)))
     (directory / "bin").mkdir()
     jumok = directory / "bin" / "jumok"
     jumok.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m jumok "$@"\n', encoding="utf-8")

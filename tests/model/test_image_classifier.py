@@ -55,6 +55,18 @@ def test_a_picture_is_scored_as_in_a_batch() -> None:
     assert torch.allclose(together[2:3], model(pictures[2:3]), atol=1e-5)
 
 
+def test_convolutions_halve_a_picture_and_see_across_patches() -> None:
+    model = make_model(height=9, width=6, channels=3, patch=4, overlap=0, stem="convolution")
+    pictures = torch.randn(2, 9, 6, 3)
+    assert model.embed(pictures).shape == (2, 3 * 2, 16)
+    changed = pictures.clone()
+    changed[:, 4, 4] += 1  # the first pixel of another patch
+    first = [model.embed(each)[:, 0] for each in (pictures, changed)]
+    assert not torch.equal(*first)
+    with pytest.raises(ConfigError, match="patch=3 is odd"):
+        make_model(patch=3, stem="convolution")
+
+
 def test_impossible_shapes_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"\[8, 9, 1\] do not fit this model, which reads \[8, 8, 1\]"):
         make_model(height=8, width=8)(torch.zeros(1, 8, 9, 1))

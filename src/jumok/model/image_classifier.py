@@ -20,6 +20,7 @@ class ImageClassifier(nn.Module):
         self.embed = PatchEmbedder(
             (config.height, config.width, config.channels),
             config.d_model,
+            stem=config.stem,
             patch=config.patch,
             overlap=config.overlap,
             positions=config.positions,

@@ -4,9 +4,12 @@ Axes: B pictures, H height, W width, Ch channels, S patches, N values that a pat
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from jumok.errors import ShapeError
+from jumok.errors import ShapeError, require_choice
+from jumok.model.config.image_classifier import STEMS
 from jumok.model.dropout import Dropout
 from jumok.model.positions import make_positions
+
+FEATURES = 16, 32  # channels after the first and after the second convolution
 
 
 def split_into_patches(pictures: Float[Tensor, "B H W Ch"], patch: int, overlap: int = 0) -> Float[Tensor, "B S N"]:
@@ -18,8 +21,26 @@ def split_into_patches(pictures: Float[Tensor, "B H W Ch"], patch: int, overlap:
         pad = (0, 0, overlap, overlap + beyond[1], overlap, overlap + beyond[0])
         pictures = nn.functional.pad(pictures, pad)
     side = patch + 2 * overlap
-    squares = pictures.unfold(1, side, patch).unfold(2, side, patch)  # [B, rows, columns, C, side, side]
+    squares = pictures.unfold(1, side, patch).unfold(2, side, patch)  # [B, rows, columns, Ch, side, side]
     return squares.reshape(batch, -1, channels * side * side)
+
+
+class Convolutions(nn.Module):
+    """Two convolutions of 3 × 3 with ReLU; the second halves height and width. They find edges and their corners, which
+    a linear map of patches cannot (Xiao et al. 2021, "Early Convolutions Help Transformers See Better")."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, FEATURES[0], 3, padding=1)
+        self.second = nn.Conv2d(FEATURES[0], FEATURES[1], 3, stride=2, padding=1)
+        for convolution in (self.first, self.second):
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+
+    def forward(self, pictures: Float[Tensor, "B H W Ch"]) -> Float[Tensor, "B H2 W2 F"]:
+        edges = self.first(pictures.permute(0, 3, 1, 2)).relu()
+        features: Tensor = self.second(edges).relu().permute(0, 2, 3, 1)
+        return features
 
 
 class PatchEmbedder(nn.Module):
@@ -30,18 +51,26 @@ class PatchEmbedder(nn.Module):
         shape: tuple[int, int, int],
         d_model: int,
         *,
+        stem: str,
         patch: int,
         overlap: int,
         positions: str,
         dropout: float,
     ) -> None:
         super().__init__()
-        self.shape, self.patch, self.overlap = shape, patch, overlap
+        require_choice("stem", stem, STEMS)
+        self.shape = shape
         height, width, channels = shape
+        count = -(-height // patch) * -(-width // patch)
+        self.features = nn.Identity()
+        if stem == "convolution":
+            self.features = Convolutions(channels)  # type: ignore[assignment]
+            channels, patch, overlap = FEATURES[1], patch // 2, overlap // 2
+        self.patch, self.overlap = patch, overlap
         self.tokens = nn.Linear(channels * (patch + 2 * overlap) ** 2, d_model)
         nn.init.xavier_uniform_(self.tokens.weight)
         nn.init.zeros_(self.tokens.bias)
-        self.positions = make_positions(positions, d_model, -(-height // patch) * -(-width // patch))
+        self.positions = make_positions(positions, d_model, count)
         self.dropout = Dropout(dropout)
 
     def forward(self, pictures: Float[Tensor, "B H W Ch"]) -> Float[Tensor, "B S D"]:
@@ -50,6 +79,6 @@ class PatchEmbedder(nn.Module):
                 f"Pictures of shape {list(pictures.shape[1:])} do not fit this model, which reads "
                 f"{list(self.shape)}: height, width, channels."
             )
-        patches = split_into_patches(pictures, self.patch, self.overlap)
+        patches = split_into_patches(self.features(pictures), self.patch, self.overlap)
         embedded: Tensor = self.dropout(self.positions(self.tokens(patches)))
         return embedded

@@ -8,6 +8,7 @@ from jumok.errors import ConfigError
 from jumok.model.config.base import ModelConfig
 
 LARGEST_SIDE = 4096
+STEMS = ("linear", "convolution")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +22,13 @@ class ImageClassifierConfig(ModelConfig):
     height: int = 28  # of a picture, in pixels
     width: int = 28
     channels: int = 1  # 1: grey, 3: colour
+    stem: str = "linear"  # linear: a patch's pixels, the Vision Transformer | convolution: two convolutions before that
     patch: int = 4  # distance between two patches, in pixels
     overlap: int = 2  # pixels of its neighbours that a patch sees on each side
     mirror: bool = False  # mirrored pictures mean the same: the scores of both are averaged
     positions: str = "learned"
 
+    choices = {**ModelConfig.choices, "stem": STEMS}  # noqa: RUF012 (ClassVar above)
     may_be_zero = frozenset({"overlap"})
 
     def __post_init__(self) -> None:
@@ -35,6 +38,8 @@ class ImageClassifierConfig(ModelConfig):
                 f"Pictures of {self.width} × {self.height} with {self.channels} channels are not possible: at most "
                 f"{LARGEST_SIDE} pixels a side, and 1 or 3 channels."
             )
+        if self.stem == "convolution" and self.patch % 2:
+            raise ConfigError(f"patch={self.patch} is odd, but the convolutions halve a picture. Use an even one.")
         if self.patch > max(self.height, self.width):
             raise ConfigError(f"patch={self.patch} is larger than pictures of {self.width} × {self.height} pixels.")
 
