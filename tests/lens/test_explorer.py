@@ -20,6 +20,7 @@ from jumok.engines.translator.text import TextTranslator
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import ConfigError, ShapeError
 from jumok.lens.explorer import Explorer, web_files
+from jumok.lens.glossary import MEANINGS
 from jumok.lens.saved import LARGEST_PAGE, saved_page, saved_start
 from jumok.lens.session import Entry, Session
 from jumok.model.config import preset
@@ -289,3 +290,10 @@ def test_the_page_names_no_other_site() -> None:
     for name, text in web_files().items():
         found = re.findall(r"https?://[^\s\"'`)]+", text)
         assert not [address for address in found if "www.w3.org/" not in address], name
+
+
+def test_formulas_in_words_are_those_of_the_glossary() -> None:
+    english = json.loads(web_files()["en.json"])
+    said = {key.removeprefix("formula."): text for key, text in english.items() if key.startswith("formula.")}
+    assert said.items() <= {kind: meaning.formula for kind, meaning in MEANINGS.items()}.items()
+    assert said

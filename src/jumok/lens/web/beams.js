@@ -7,7 +7,7 @@ import { list, loading, tracing } from "jumok/python.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
-const [WIDTH, HEIGHT] = [116, 30];
+const [WIDTH, HEIGHT, LETTERS] = [132, 30, 8]; // letters of a token that fit; a Korean one counts twice
 const NODE = ["parent", "step", "text", "log_prob", "total", "score", "fate", "reason"];
 
 export const id = "beams";
@@ -116,7 +116,11 @@ function tree(app, search, chosen) {
 }
 
 function shortened(text) {
-  return text.length > 7 ? `${text.slice(0, 6)}…` : text;
+  const width = (letters) => [...letters].reduce((sum, letter) => sum + (letter > "\u1100" ? 2 : 1), 0);
+  if (width(text) <= LETTERS) return text;
+  let end = text.length;
+  while (end > 1 && width(text.slice(0, end)) >= LETTERS) end -= 1;
+  return `${text.slice(0, end)}…`;
 }
 
 function walk(event, app, search, index, at) {

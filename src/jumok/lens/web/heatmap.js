@@ -120,25 +120,33 @@ export class Heatmap {
           pen.fillStyle = ink(color);
           pen.font = font(11);
           pen.textAlign = "center";
-          pen.fillText(value(row, column).toFixed(2).replace("-", "−"), x + width / 2, y + height / 2 + 4);
+          pen.fillText(short(value(row, column)), x + width / 2, y + height / 2 + 4);
         }
       });
     });
     this.paintLabels(pen, left, top);
   }
 
+  /** Where the titles of the axes stand: that of the rows above their labels, or beside that of the columns. */
+  titles(pen) {
+    const { rowTitle, columnTitle } = this.options;
+    const { left, top, labels } = this.frame;
+    pen.font = font(11);
+    const [row, width] = [`${rowTitle} ↓`, pen.measureText(`${rowTitle} ↓`).width];
+    const beside = !labels || width > left - PADDING;
+    const first = beside ? { text: row, x: 2, y: 13, align: "left" } : { text: row, x: left - PADDING, y: top - 8, align: "right" };
+    return [first, { text: `${columnTitle} →`, x: beside ? Math.max(left, width + 16) : left, y: 13, align: "left" }];
+  }
+
   paintLabels(pen, left, top) {
-    const { rows, columns, rowTitle, columnTitle } = this.options;
+    const { rows, columns } = this.options;
     const style = getComputedStyle(document.documentElement);
     pen.fillStyle = style.getPropertyValue("--quiet");
     pen.font = font(11);
-    pen.textAlign = "left";
-    pen.fillText(`${columnTitle} →`, left, 13);
-    pen.save();
-    pen.translate(12, top);
-    pen.rotate(Math.PI / 2);
-    pen.fillText(`${rowTitle} →`, 0, 0);
-    pen.restore();
+    for (const { text, x, y, align } of this.titles(pen)) {
+      pen.textAlign = align;
+      pen.fillText(text, x, y);
+    }
     pen.fillStyle = style.getPropertyValue("--text");
     pen.font = font();
     if (this.frame.labels) {
@@ -256,7 +264,7 @@ export class Heatmap {
   /** The figure as SVG text, each cell a rectangle with its value as its title. */
   svg() {
     const { left, top, width, height } = this.frame;
-    const { rows, columns, value, hidden, scale, rowTitle, columnTitle } = this.options;
+    const { rows, columns, value, hidden, scale } = this.options;
     const style = getComputedStyle(document.documentElement);
     const text = style.getPropertyValue("--text");
     const parts = [
@@ -264,8 +272,9 @@ export class Heatmap {
       `<rect width="100%" height="100%" fill="${style.getPropertyValue("--page").trim()}"/>`,
       '<defs><pattern id="future" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="#999"/></pattern>',
       '<pattern id="padding" width="4" height="4" patternUnits="userSpaceOnUse"><circle cx="1" cy="1" r="0.7" fill="#999"/></pattern></defs>',
-      `<text x="${left}" y="13" fill="${text}" font-size="11">${escape(columnTitle)} →</text>`,
-      `<text transform="translate(12 ${top}) rotate(90)" fill="${text}" font-size="11">${escape(rowTitle)} →</text>`,
+      ...this.titles(this.canvas.getContext("2d")).map(
+        (one) => `<text x="${one.x}" y="${one.y}" text-anchor="${one.align === "right" ? "end" : "start"}" fill="${text}" font-size="11">${escape(one.text)}</text>`,
+      ),
     ];
     rows.forEach((row, r) => {
       const y = top + r * this.cell.height;
@@ -332,6 +341,11 @@ function hatch(pen, x, y, width, height, why) {
   }
   pen.stroke();
   pen.restore();
+}
+
+/** A value with two digits, without the sign of a zero. */
+function short(value) {
+  return value.toFixed(2).replace(/^-(?=0\.00$)/, "").replace("-", "−");
 }
 
 function font(size = LABEL_FONT) {

@@ -1,7 +1,7 @@
 // The first page: what the model is, sentences to try, and where to go.
 
 import { fill, h, number } from "jumok/dom.js";
-import { t } from "jumok/texts.js";
+import { metric, t } from "jumok/texts.js";
 
 export const id = "home";
 
@@ -32,7 +32,7 @@ export async function show(root, app) {
       fact(t("card.norm"), t(`card.norm.${config.norm}`)),
       ...Object.entries(card.metrics ?? {})
         .filter(([, value]) => typeof value === "number")
-        .map(([name, value]) => fact(name, number(value, 2))),
+        .map(([name, value]) => fact(metric(name), number(value, 2))),
     ),
   );
 }

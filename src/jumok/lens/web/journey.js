@@ -96,7 +96,7 @@ function strip(app, stations, current) {
                 { type: "button", class: "box", "aria-current": name === current ? "true" : null, onclick: () => app.go({ name }) },
                 h("strong", {}, kindOf(name)),
                 h("span", { class: "shape" }, shapeOf(app.trace, name)),
-                h("span", { class: "formula" }, meaningOf(app.trace, name).formula),
+                h("span", { class: "formula", title: formulaOf(app.trace, name) }, formulaOf(app.trace, name)),
               ),
             ),
           ),
@@ -110,11 +110,19 @@ function kindOf(name) {
   return name.split(".").pop();
 }
 
+/** The formula of a value; one that is made of words is said in the language of the page. */
+function formulaOf(trace, name) {
+  const { kind, formula } = meaningOf(trace, name);
+  const said = t(`formula.${kind}`);
+  return said === `formula.${kind}` ? formula : said;
+}
+
 /** Formula and source line of a value. The `output` of attention, feed-forward and a whole stack are three things. */
 function meaningOf(trace, name) {
   const parts = name.split(".");
   const owner = parts.length === 2 ? "stack" : parts[2];
-  return trace.glossary[`${owner}.${kindOf(name)}`] ?? trace.glossary[kindOf(name)] ?? { formula: "", source: "" };
+  const kind = [`${owner}.${kindOf(name)}`, kindOf(name)].find((one) => trace.glossary[one]);
+  return { kind, formula: "", source: "", ...trace.glossary[kind] };
 }
 
 function shapeOf(trace, name) {
@@ -130,7 +138,7 @@ async function showDetail(root, app, name, step) {
     "div",
     { class: "journey-head" },
     h("h2", {}, name),
-    h("p", {}, h("span", { class: "formula" }, meaning.formula), " ", h("span", { class: "quiet" }, t("journey.source", { source: meaning.source }))),
+    h("p", {}, h("span", { class: "formula" }, formulaOf(trace, name)), " · ", h("span", { class: "quiet" }, t("journey.source", { source: meaning.source }))),
   );
   if (name === "logits") {
     fill(root, head, result(app, step));
@@ -256,7 +264,7 @@ async function withNumbers(app, array, indices, row, column) {
       return `${parts.map((key) => `${number(weights[key], 2)}·${number(v.at(key, column), 2)}`).join(" + ")} + … = ${result}`;
     }
     default:
-      return `${meaningOf(app.trace, array.name).formula} = ${result}`;
+      return `${formulaOf(app.trace, array.name)} = ${result}`;
   }
 }
 
@@ -269,9 +277,9 @@ function decoderSays(app, name, step) {
     const texts = app.trace.tokens ?? {};
     const items = Array.from({ length: 5 }, (_, rank) => {
       const token = ids.matrix().at(step, rank);
-      return h("li", {}, h("strong", {}, texts[token] ?? `#${token}`), " ", number(shares.matrix().at(step, rank)));
+      return h("li", {}, h("strong", {}, shown(texts[token] ?? `#${token}`, 0, [])), h("span", {}, number(shares.matrix().at(step, rank))));
     });
-    box.append(h("ol", { class: "says-list" }, items));
+    box.append(h("ol", { class: "tokens" }, items));
   });
   return box;
 }
@@ -307,5 +315,5 @@ function result(app, step) {
   const csv = () => table([names, ...top.map((one) => [one.text, one.id, one.logit, one.probability])]);
   const rows = ["logits", "probabilities"].map((name) => `found["${name}"].values[${step}]`).join(", ");
   const python = `import numpy as np\n\n${traced(app)}logits, probabilities = ${rows}\nbest = np.argsort(-probabilities, kind="stable")[:${top.length}]\nvalues = [(token, logits[token], probabilities[token]) for token in best]\n`;
-  return figure({ title: t("journey.result"), caption: meaningOf(app.trace, "probabilities").formula, picture: { element, csv }, name: `logits-${step}`, python });
+  return figure({ title: t("journey.result"), caption: formulaOf(app.trace, "probabilities"), picture: { element, csv }, name: `logits-${step}`, python });
 }

@@ -25,6 +25,7 @@ export async function show(root, app) {
   settings.dimension = Math.min(settings.dimension, settings.d_model - 1);
   const table = sinusoids(settings);
   const turned = rotation(table, settings);
+  const most = table[0].reduce((sum, value) => sum + value * value, 0); // a position with itself
   const again = h("section", { "aria-live": "polite" });
   fill(
     root,
@@ -47,7 +48,7 @@ export async function show(root, app) {
       figure({ title: t("positions.wave", { dimension: settings.dimension }), caption: t("positions.wave.note"), picture: wave(table, settings), name: "wave", python: `${code(settings)}values = list(enumerate(table[:, ${settings.dimension}].tolist()))\n` }),
       figure({ title: t("positions.rotation", { shift: settings.shift }), caption: t("positions.rotation.note"), picture: turned, name: "rotation", python: turned.python }),
     ),
-    figure({ title: t("positions.products"), caption: t("positions.products.note"), picture: products(table, settings), name: "dot-products", python: `${code(settings)}values = table[:${MOST_PRODUCTS}] @ table[:${MOST_PRODUCTS}].T\n` }),
+    figure({ title: t("positions.products"), caption: t("positions.products.note"), picture: products(table, settings, most), name: "dot-products", extra: legend(diverging(-most, most), {}), python: `${code(settings)}values = table[:${MOST_PRODUCTS}] @ table[:${MOST_PRODUCTS}].T\n` }),
     h("h2", {}, t("positions.rerun")),
     h("p", { class: "quiet" }, t("positions.rerun.note")),
     segments(
@@ -121,11 +122,10 @@ function rotation(table, settings) {
   return { element: h("div", {}, svg, h("p", { class: "quiet" }, words)), svg: () => standalone(svg), csv, python };
 }
 
-function products(table, { length }) {
+function products(table, { length }, most) {
   const count = Math.min(length, MOST_PRODUCTS);
   const rows = Array.from({ length: count }, (_, index) => (index % 5 === 0 ? String(index) : ""));
   const dot = (a, b) => table[a].reduce((sum, value, index) => sum + value * table[b][index], 0);
-  const most = dot(0, 0);
   return new Heatmap({
     rows,
     columns: rows.map(() => ""),
@@ -134,7 +134,7 @@ function products(table, { length }) {
     rowTitle: t("axis.position"),
     columnTitle: t("axis.position"),
     label: t("positions.products"),
-    cell: { width: 8, height: 8 },
+    cell: { width: 12, height: 12 },
     describe: (r, c) => `PE(${r}) · PE(${c}) = ${number(dot(r, c), 3)}`,
   });
 }

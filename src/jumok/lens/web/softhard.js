@@ -86,7 +86,7 @@ function curve(raw, width) {
   const points = Array.from({ length: STEPS - 1 }, (_, index) => [LOWEST + ((HIGHEST - LOWEST) * (index + 1)) / STEPS, bits(soften(raw, betaAt(index + 1, width)))]);
   const most = Math.log2(raw.filter((score) => score !== -Infinity).length) || 1;
   const middle = { name: "1/√d_k", points: [[0, 0], [0, most]], dashed: true, mark: true };
-  return chart({ series: [{ name: t("atlas.entropy"), points }, middle], x: "log₁₀(β √d_k)", y: t("softhard.bits"), range: [[LOWEST, HIGHEST], [0, most]], width: 560, height: 220 });
+  return chart({ series: [{ name: t("softhard.entropy"), points }, middle], x: "log₁₀(β √d_k)", y: t("softhard.bits"), range: [[LOWEST, HIGHEST], [0, most]], width: 560, height: 220 });
 }
 
 /** The bars as a picture that can be saved; a masked key has none. */

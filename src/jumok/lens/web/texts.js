@@ -10,6 +10,11 @@ export async function speak(language, load) {
   document.documentElement.lang = language;
 }
 
+/** How a metric of a log or a card is called. */
+export function metric(name) {
+  return words[`metric.${name}`] ?? name;
+}
+
 /** The text of a key. `{name}` in it is replaced by the value of that name. */
 export function t(key, values = {}) {
   const text = words[key] ?? fallback[key] ?? key;

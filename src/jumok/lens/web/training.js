@@ -5,7 +5,7 @@ import { chart } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
 import { path } from "jumok/python.js";
 import { showReplay } from "jumok/replay.js";
-import { t } from "jumok/texts.js";
+import { metric, t } from "jumok/texts.js";
 
 const EVERY = 5000; // milliseconds between two looks at the log
 
@@ -23,6 +23,7 @@ async function showCurves(root, app) {
   const log = await app.source.log();
   const trained = log.filter((entry) => entry.event === "train");
   const valid = log.filter((entry) => entry.event === "valid");
+  const own = valid.filter((entry) => !entry.averaged); // averages of checkpoints are no steps of the training
   if (!trained.length && !valid.length) {
     fill(root, h("p", { class: "lead" }, t("training.none")));
     return;
@@ -32,7 +33,7 @@ async function showCurves(root, app) {
   fill(
     root,
     h("p", { class: "lead" }, t("training.lead", { step: last.step.toLocaleString(), epoch: number(last.epoch, 1) })),
-    h("div", { class: "two" }, figures(app, trained, valid)),
+    h("div", { class: "two" }, figures(app, trained, own)),
     samples(valid),
   );
   if (app.source.live && !done) setTimeout(() => root.isConnected && showCurves(root, app), EVERY);
@@ -59,7 +60,7 @@ function rates(trained, { lr: peak, warmup }) {
   return [{ name: t("training.lr"), points }, { name: t("training.lr.paper", { peak, warmup }), points: formula, dashed: true }];
 }
 
-const pairs = (key, event, value = `entry["${key}"]`) => `[(entry["step"], ${value}) for entry in log if entry["event"] == "${event}" and "${key}" in entry]`;
+const pairs = (key, event, value = `entry["${key}"]`) => `[(entry["step"], ${value}) for entry in log if entry["event"] == "${event}" and "${key}" in entry${event === "valid" ? ' and "averaged" not in entry' : ""}]`;
 const CODE = {
   loss: `values = ${pairs("loss", "train")} + ${pairs("loss", "valid")}`,
   lr: [
@@ -86,7 +87,7 @@ function reading(app) {
 
 function scores(valid) {
   const names = ["bleu", "chrf", "accuracy"].filter((name) => valid.some((entry) => typeof entry[name] === "number"));
-  return names.map((name) => ({ name, points: valid.filter((entry) => typeof entry[name] === "number").map((entry) => [entry.step, name === "accuracy" ? 100 * entry[name] : entry[name]]) }));
+  return names.map((name) => ({ name: metric(name), points: valid.filter((entry) => typeof entry[name] === "number").map((entry) => [entry.step, name === "accuracy" ? 100 * entry[name] : entry[name]]) }));
 }
 
 /** What the model said about the same sentences at each validation. */
@@ -104,7 +105,7 @@ function samples(valid) {
         h(
           "table",
           { class: "plain" },
-          h("tbody", {}, shown.map((entry) => h("tr", {}, h("th", { scope: "row" }, entry.step.toLocaleString()), h("td", {}, entry.samples[index]?.output ?? entry.samples[index]?.hypothesis ?? "")))),
+          h("tbody", {}, shown.map((entry) => h("tr", {}, h("th", { scope: "row" }, entry.averaged ? t(`training.averaged.${entry.averaged}`) : entry.step.toLocaleString()), h("td", {}, entry.samples[index]?.output ?? entry.samples[index]?.hypothesis ?? "")))),
         ),
       ),
     ),
