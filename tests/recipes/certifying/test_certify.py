@@ -121,11 +121,18 @@ class Scene:
         self.module, self.fake = module, fake
         self.engines: dict[str, Any] = {name: fake() for name in ("original", "exact", "default")}
         self.rounded: list[Any] = []
-        patch.setattr(module, torch_engine, SimpleNamespace(from_bundle=lambda bundle: self.engines["original"]))
+        self.bundle: Any = SimpleNamespace()
+        patch.setattr(module, torch_engine, SimpleNamespace(from_bundle=self._original))
         patch.setattr(module, "_exported", self._exported)
         patch.setattr(certificate, "round_weights", self.rounded.append)
 
+    def _original(self, bundle: Any) -> FakeEngine:
+        assert bundle is self.bundle
+        engine: FakeEngine = self.engines["original"]
+        return engine
+
     def _exported(self, export: Export, compute: str = "default") -> FakeEngine:
+        assert export.bundle is self.bundle
         assert compute in (EXACT, "default")
         engine: FakeEngine = self.engines["exact" if compute == EXACT else "default"]
         return engine
@@ -135,8 +142,7 @@ class Scene:
 
     def certify(self, quantization: str = "float32", texts: Sequence[str] = TEXTS, **more: Any) -> dict[str, Any]:
         probes = [(text, " ".join(reversed(text.split()))) for text in texts]
-        bundle: Any = SimpleNamespace()
-        export = Export(bundle, Path("nowhere"), quantization, TOKENIZER, probes, **more)
+        export = Export(self.bundle, Path("nowhere"), quantization, TOKENIZER, probes, **more)
         result: dict[str, Any] = self.module.certify(export)
         return result
 
