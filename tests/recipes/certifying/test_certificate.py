@@ -344,14 +344,25 @@ def test_outputs_that_differ_and_are_no_ties_are_refused_with_an_example() -> No
         "The outputs of the exported model differ from PyTorch's for 1 of 4 probes, for example "
         "{'source': [4], 'expected': [5], 'found': [6]}. Nothing was exported; use `engine=\"torch\"` and report this."
     )
-    sound = Certificate(4, 3, 1, 0.0, None)
-    assert require_parity(sound) is sound
+    for difference in (0.0, certificate.MOST_SCORE_DIFFERENCE):
+        sound = Certificate(4, 3, 1, difference, None)
+        assert require_parity(sound) is sound
     with pytest.raises(ParityError) as error:
         require_parity(Certificate(4, 3, 1, 0.5, None))
     assert str(error.value) == (
         "The exported model's scores differ from PyTorch's by up to 0.5; rounding explains at most 0.001. "
         'Nothing was exported; use `engine="torch"` and report this.'
     )
+
+
+def test_a_difference_of_exactly_the_limit() -> None:
+    best = {(): {5: 0.0, 6: -certificate.TIE}, (5,): {EOS: 0.0}, (6,): {EOS: 0.0}}
+    other = {**best, (): {6: 0.0}}
+    assert compare(Scripted(best).engine(), Scripted(other).engine(), [[4]]).ties == 0
+    scores = np.array([[0.0, certificate.TIE]])
+    assert compare_scores(scores, scores[:, ::-1], [[4]]).ties == 0
+    arguments = ("scores", lambda engine: np.array([engine.model.value]))
+    require_close(*arguments, NumberEngine(Number(0.0)), NumberEngine(Number(0.04)))
 
 
 def test_without_numbers_nothing_differs() -> None:
@@ -491,3 +502,9 @@ def test_a_continuation_goes_on_from_its_first_tokens() -> None:
     assert engine.greedy([[5]], [[1, 2, 4, 4]]) == [[1, 2, 4, 4]]
     assert len(model.asked) == 2
     assert engine.score([[5, 6], []], [[7], [8, 9]]) == [[2.0, 3.0], [0.0, 1.0, 2.0]]
+    for compared in (engine.greedy, engine.score):
+        with pytest.raises(ValueError, match="shorter"):
+            compared([[5], [6]], [[7]])
+    model.score = lambda texts: [[0.0]]  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="shorter"):
+        engine.score([[5], [6]], [[7], [8]])

@@ -259,7 +259,7 @@ class TestTranslator:
         self, translators: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         train: Any = object()
-        monkeypatch.setattr(translator, "_add_shortlist", lambda export, given: {"shortlist": given is train})
+        monkeypatch.setattr(translator, "_add_shortlist", lambda export, given: {"shortlist": given is export.train})
         assert translators.certify(train=train)["shortlist"] is True
         assert "shortlist" not in translators.certify()
         assert "shortlist" not in translators.certify(texts=[], train=train)
@@ -267,6 +267,13 @@ class TestTranslator:
         assert "shortlist" in translators.certify(train=train)
         monkeypatch.setattr(translator, "_bleu", lambda *_: 0.99)
         assert "shortlist" not in translators.certify(train=train)
+
+    def test_outputs_begin_with_their_prefixes_and_end_only_if_they_are_finished(self) -> None:
+        def generate(sources: Any, options: Any, prefixes: Any) -> list[list[Hypothesis]]:
+            return [[Hypothesis([*prefix, 9], 0.0, [], len(prefix) > 1)] for prefix in prefixes]
+
+        engine: Any = SimpleNamespace(generate=generate, score=None)
+        assert translator.translating(engine).greedy([[4], [4]], [[5], [6, 7]]) == [[5, 9], [6, 7, 9, EOS]]
 
     def test_pairs_cover_every_token_and_position_of_both_sides(self) -> None:
         parts = translator.covering_pairs(TOKENIZER, 50)  # type: ignore[arg-type]
@@ -289,6 +296,7 @@ class TestTranslator:
         for most, count in ((60_000, 100), (30, 30)):
             monkeypatch.setattr(translator, "SHORTLIST_PAIRS", most)
             pairs = list(translator._pairs(store))
+            assert pairs == list(translator._pairs(store))
             numbers = [number for (_, number), _ in pairs]
             assert pairs == [(("source", number), ("target", number)) for number in numbers]
             assert len(set(numbers)) == count

@@ -40,6 +40,7 @@ def learn_fake_lexicon(pairs: Any, size: int) -> FakeLexicon:
     [
         ([40.0, 40.0, 40.0], 0),  # the fastest, though others lose as little
         ([39.91, 45.0, 45.0], 0),  # though others are better
+        ([39.9, 45.0, 45.0], 0),
         ([39.89, 39.95, 40.0], 1),
         ([30.0, 39.89, 39.91], 2),
         ([39.89, 39.89, 39.89], None),
@@ -52,16 +53,17 @@ def test_the_first_that_loses_hardly_any_bleu_is_taken(
     measured = iter([40.0, *fast])
     tried: list[tuple[float | None, int]] = []
 
-    def bleu(patience: Any, tokenizer: Any, probes: Any, beam: int) -> float:
+    def bleu(engine: Any, tokenizer: Any, probes: Any, beam: int) -> float:
         assert tokenizer is TOKENIZER
+        assert engine.of is export
         assert len(probes) == 3
-        tried.append((patience, beam))
+        tried.append((engine.fast, beam))
         return next(measured)
 
     monkeypatch.setattr(translator, "SHORTLISTS", LISTS)
     monkeypatch.setattr(translator, "_bleu", bleu)
     monkeypatch.setattr(translator, "MOST_FAST_PROBES", 3)
-    monkeypatch.setattr(translator, "_exported", lambda given, *, fast=None: fast if given is export else "other")
+    monkeypatch.setattr(translator, "_exported", lambda given, *, fast=None: SimpleNamespace(fast=fast, of=given))
     monkeypatch.setattr(translator, "learn_lexicon", learn_fake_lexicon)
     export: Any = SimpleNamespace(encoder=TOKENIZER, probes=[("a", "b")] * 5, directory=tmp_path)
     values = translator._add_shortlist(export, FakeStore())  # type: ignore[arg-type]
