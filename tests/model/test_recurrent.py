@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.errors import ConfigError, ShapeError
-from jumok.model.config import config_from_dict
+from jumok.model.config import config_from_dict, preset
 from jumok.model.config.recurrent import RecurrentConfig
 from jumok.model.masks import PAD
 from jumok.model.recording import attentions, record
@@ -131,6 +131,8 @@ def test_sentences_may_leave_a_batch_without_padding_and_padding_may_be_common_t
         padded = nn.functional.pad(target, (0, 2), value=PAD)
         torch.testing.assert_close(model.states(source, padded)[:, :4], whole, atol=1e-12, rtol=1e-10)
         assert model(source[:0], target[:0]).shape == (0, 4, VOCABULARY)
+        one, two = torch.tensor([[3]]), torch.tensor([[3, PAD], [5, 3]])  # a text of one token beside a longer one
+        torch.testing.assert_close(model.encode(two).last[:1], model.encode(one).last, atol=1e-12, rtol=1e-10)
 
 
 def test_the_vector_of_additive_attention_starts_small_and_with_both_signs() -> None:
@@ -230,3 +232,16 @@ def test_with_attention_it_learns_to_copy(attention: str) -> None:
         schedule.step()
     source, target = sides(50)
     assert float((model.eval()(source, target).argmax(-1) == source).float().mean()) > 0.98
+
+
+@pytest.mark.parametrize(("name", "attention"), [("rnn", "none"), ("rnn-attention", "additive")])
+def test_presets(name: str, attention: str) -> None:
+    sizes = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "dropout": 0.3}
+    assert preset(name, vocabulary=9) == RecurrentConfig(vocabulary=9, attention=attention, **sizes)
+
+
+def test_an_odd_width_is_refused() -> None:
+    with pytest.raises(ConfigError) as error:
+        RecurrentConfig(vocabulary=9, d_model=9)
+    assert str(error.value) == "d_model=9 is odd, but the encoder splits it between two directions. Use 10."
+    assert RecurrentConfig(vocabulary=9, d_model=10).d_model == 10

@@ -8,6 +8,7 @@ import torch
 
 from jumok.model.config import config_from_dict, preset
 from jumok.model.config.translator import TranslatorConfig
+from jumok.model.image_classifier import ImageClassifier
 from jumok.model.language_model import LanguageModel
 from jumok.model.summary import count_parameters
 from jumok.model.translator import Translator
@@ -98,4 +99,10 @@ def test_printing_a_model_shows_its_parts_and_their_sizes(build: Callable[..., A
 @pytest.mark.parametrize("task", ["translator", "language_model", "classifier"])
 def test_printing_a_model_shows_how_many_parameters_it_has(build: Callable[..., Any], task: str) -> None:
     model = build(task)
+    assert f"{count_parameters(model):,} parameters" in repr(model)
+
+
+def test_printing_an_image_classifier_shows_how_many_parameters_it_has() -> None:
+    sizes: dict[str, Any] = {"d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 1, "height": 8, "width": 8}
+    model = ImageClassifier(preset("tiny", vocabulary=256, task="image_classifier", **sizes))
     assert f"{count_parameters(model):,} parameters" in repr(model)
