@@ -64,8 +64,11 @@ def split_text(
     segments: list[Segment] = []
     too_long = False
     for line, tokens in zip(lines.segments, counts, strict=True):
-        split = sentences or tokens > usual
-        found = _cut(line, sentence_ends(line.text, language)) if split else [line]
+        ends = sentence_ends(line.text, language) if sentences or tokens > usual else ()
+        if not ends and tokens <= limit:  # as most are
+            segments.append(line)
+            continue
+        found = _cut(line, ends)
         parts = list(_shortened(found, limit, count))
         too_long |= len(parts) > (len(found) if sentences else 1)
         segments += parts
