@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jumok.recipes.classifier import train_classifier
     from jumok.recipes.language_model import train_language_model
     from jumok.recipes.language_model import train_language_model as train_lm
+    from jumok.recipes.painter import train_painter
     from jumok.recipes.translator import train_translator
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "train_classifier",
     "train_language_model",
     "train_lm",
+    "train_painter",
     "train_translator",
 ]
 
@@ -34,6 +36,7 @@ _REFERENCES = {
     "train_classifier": "jumok.recipes.classifier:train_classifier",
     "train_language_model": "jumok.recipes.language_model:train_language_model",
     "train_lm": "jumok.recipes.language_model:train_language_model",  # as the command `jumok train lm` is called
+    "train_painter": "jumok.recipes.painter:train_painter",
     "train_translator": "jumok.recipes.translator:train_translator",
 }
 

@@ -137,3 +137,33 @@ register_architecture(
     certify=None,
     conversion=None,
 )
+
+register(
+    Task(
+        name="image_tokens",
+        title="set of image tokens",
+        train_command="image-tokens",
+        usage="jumok info -m {run}",
+        encoder="pictures",
+        config="jumok.model.config.image_tokens:ImageTokensConfig",
+        model="jumok.model.image_tokens:ImageTokens",
+        recipe="jumok.recipes.image_tokens:ImageTokensRecipe",
+        facade="jumok.engines.image_tokens:ImageTokenizer",
+        evaluation="jumok.recipes.evaluating.image_tokens:evaluate",
+    )
+)
+register(
+    Task(
+        name="painter",
+        title="painter",
+        train_command="painter",
+        usage="jumok paint -m {run} {text} -o picture.png",
+        encoder="tokenizer",
+        config="jumok.model.config.painter:PainterConfig",
+        model="jumok.model.painter:Painter",
+        recipe="jumok.recipes.painter:PainterRecipe",
+        facade="jumok.engines.painter.text:TextPainter",
+        evaluation="jumok.recipes.evaluating.painter:evaluate",
+        command="jumok.cli.train_painter:command",
+    )
+)

@@ -12,7 +12,15 @@ import pytest
 import jumok
 from jumok.engines.language_model.text import TextLanguageModel
 from jumok.engines.loading import load
-from jumok.engines.options import DecodingKeywords, DecodingOptions, GenerationKeywords, GenerationOptions
+from jumok.engines.options import (
+    DecodingKeywords,
+    DecodingOptions,
+    GenerationKeywords,
+    GenerationOptions,
+    PaintingKeywords,
+    PaintingOptions,
+)
+from jumok.engines.painter.text import TextPainter
 from jumok.engines.translator.text import TextTranslator
 from jumok.errors import ArgumentError
 from jumok.tasks import TASKS, resolve
@@ -67,6 +75,7 @@ def test_load_has_a_type_for_every_task() -> None:
         "Literal['classifier']": "TextClassifier",
         "Literal['image_classifier']": "PictureClassifier",
         "Literal['language_model']": "TextLanguageModel",
+        "Literal['painter']": "TextPainter",
         "str | None": "Any",
     }
 
@@ -76,6 +85,7 @@ def test_load_has_a_type_for_every_task() -> None:
     [
         (DecodingKeywords, DecodingOptions, TextTranslator.translate),
         (GenerationKeywords, GenerationOptions, TextLanguageModel.generate),
+        (PaintingKeywords, PaintingOptions, TextPainter.paint),
     ],
 )
 def test_help_and_types_name_every_option(keywords: Any, options: Any, method: Any) -> None:

@@ -21,7 +21,7 @@ from jumok.errors import JumokError, MissingExtraError, WriteError
 
 # Each in the file of its name, listed by the help in this order.
 _COMMANDS = (
-    *("demo", "train", "translate", "classify", "generate", "embed"),
+    *("demo", "train", "translate", "classify", "generate", "paint", "embed"),
     *("score", "evaluate", "look", "plot", "check", "export", "info"),
 )
 _EXTRA_PACKAGES = ("torch", "jaxtyping", "sacrebleu", "matplotlib")

@@ -11,6 +11,7 @@ from jumok.tasks import resolve
 _DEMOS = {
     "translator": ("jumok.cli.demo_translator:run_demo", "demo", 2.8),
     "classifier": ("jumok.cli.demo_classifier:run_demo", "demo-classifier", 1.0),
+    "painter": ("jumok.cli.demo_painter:run_demo", "demo-painter", 8.0),
     "lm": ("jumok.cli.demo_language_model:run_demo", "demo-lm", 1.0),
     "vision": ("jumok.cli.demo_vision:run_demo", "demo-vision", 1.6),
     "before-attention": ("jumok.cli.demo_before_attention:run_demo", "demo-before-attention", 6.0),
@@ -46,8 +47,8 @@ def command(what: str, directory: Path | None, minutes: float | None, fresh: boo
 
     A translator, from English to Korean, is tested on sentences with combinations of words that do not occur in the
     training data. A classifier learns from reviews, a language model (lm) from Korean sentences, a classifier of
-    pictures (vision) from drawn shapes. `before-attention` trains three translators for equal times: recurrent networks
-    without and with attention, and a Transformer.
+    pictures (vision) from drawn shapes, a painter from drawn scenes with captions. `before-attention` trains three
+    translators for equal times: recurrent networks without and with attention, and a Transformer.
     """
     import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_training import DemoTraining

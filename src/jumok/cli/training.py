@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # A training stopped after one of these events has nothing to save yet.
 _PREPARING = (
+    "stage",
     "reading",
     "vocabulary",
     "encoding",

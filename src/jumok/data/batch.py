@@ -83,7 +83,7 @@ def make_batch(
     source: IdArray, source_lengths: IdArray, target: IdArray, target_lengths: IdArray, lines: IdArray
 ) -> Batch:
     """A batch of sentence pairs, from the concatenated ids of each side and their lengths."""
-    return Batch(_pad(source, source_lengths), *_shifted(target, target_lengths), lines)
+    return Batch(pad_rows(source, source_lengths), *_shifted(target, target_lengths), lines)
 
 
 def make_text_batch(text: IdArray, lengths: IdArray, lines: IdArray) -> TextBatch:
@@ -93,19 +93,19 @@ def make_text_batch(text: IdArray, lengths: IdArray, lines: IdArray) -> TextBatc
 
 def make_labelled_batch(text: IdArray, lengths: IdArray, labels: IdArray, lines: IdArray) -> LabelledBatch:
     """A batch of texts with the numbers of their classes."""
-    return LabelledBatch(_pad(text, lengths), labels, lines)
+    return LabelledBatch(pad_rows(text, lengths), labels, lines)
 
 
 def _shifted(flat: IdArray, lengths: IdArray) -> tuple[IdArray, IdArray]:
     """Rows that begin with <s>, and the same one token later: the targets of each position."""
-    target_out = _pad(flat, lengths)
+    target_out = pad_rows(flat, lengths)
     target_in = np.roll(target_out, 1, axis=1)
     target_in[:, 0] = BOS
     target_in[target_in == EOS] = PAD  # the end of rows shorter than the longest
     return target_in, target_out
 
 
-def _pad(flat: IdArray, lengths: IdArray) -> IdArray:
+def pad_rows(flat: IdArray, lengths: IdArray) -> IdArray:
     """Rows of ids, each followed by </s> and padded to the longest."""
     rows = np.full((len(lengths), int(lengths.max()) + 1), PAD, np.int64)
     rows[np.arange(rows.shape[1]) < lengths[:, None]] = flat

@@ -126,6 +126,6 @@ def _related(scene: Scene, first: Found, second: Found) -> bool:
 def _placed(place: str, y: float, x: float) -> bool:
     """Whether a centre, as shares of the height and the width, is at a place."""
     if place == "middle":
-        return 0.34 < y < 0.66 and 0.34 < x < 0.66
+        return 0.37 < y < 0.6 and 0.37 < x < 0.6
     vertical, horizontal = place.split()
-    return (y < 0.45 if vertical == "top" else y > 0.5) and (x < 0.45 if horizontal == "left" else x > 0.5)
+    return (y < 0.37 if vertical == "top" else y > 0.6) and (x < 0.37 if horizontal == "left" else x > 0.6)

@@ -45,8 +45,9 @@ LANGUAGES = ("en", "ko")
 
 _HELD_OUT_SHARE = 1 / 7
 _GAP = 2  # white pixels between two shapes, at least
-_CORNER = 3  # pixels between a shape in a corner and the borders, at most
-_OFF_CENTRE = 2  # pixels that a shape in the middle is off at most
+_STEP = 2  # pixels: shapes stand on a grid of these, so that a picture has few kinds of patches
+_CORNER = 2  # steps between a shape in a corner and the borders, at most
+_OFF_CENTRE = 1  # steps that a shape in the middle is off at most
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def _positions(scene: Scene, sides: list[int], rng: Random) -> list[tuple[int, i
     if scene.second is not None:
         return _related(scene.relation, sides, rng)
     while True:
-        corners = [(rng.randint(1, SIDE - 1 - side), rng.randint(1, SIDE - 1 - side)) for side in sides]
+        corners = [(_on_grid(rng, SIDE - side), _on_grid(rng, SIDE - side)) for side in sides]
         apart = sides[0] + _GAP
         if all(max(abs(a[0] - b[0]), abs(a[1] - b[1])) >= apart for a, b in combinations(corners, 2)):
             return corners
@@ -185,9 +186,10 @@ def _positions(scene: Scene, sides: list[int], rng: Random) -> list[tuple[int, i
 
 def _at_place(place: str, side: int, rng: Random) -> tuple[int, int]:
     if place == "middle":
-        start = (SIDE - side) // 2
-        return start + rng.randint(-_OFF_CENTRE, _OFF_CENTRE), start + rng.randint(-_OFF_CENTRE, _OFF_CENTRE)
-    near, far = rng.randint(1, _CORNER), rng.randint(1, _CORNER)
+        start = (SIDE - side) // 2 // _STEP * _STEP
+        down, right = (_STEP * rng.randint(-_OFF_CENTRE, _OFF_CENTRE) for _ in "yx")
+        return start + down, start + right
+    near, far = (_STEP * rng.randint(0, _CORNER) for _ in "yx")
     vertical, horizontal = place.split()
     top = near if vertical == "top" else SIDE - side - near
     return top, far if horizontal == "left" else SIDE - side - far
@@ -197,14 +199,18 @@ def _related(relation: str, sides: list[int], rng: Random) -> list[tuple[int, in
     """One behind the other along an axis, with a gap, and nearly in line across it."""
     first_leads = relation in ("above", "left")
     leading, trailing = sides if first_leads else reversed(sides)
-    free = SIDE - 2 - leading - trailing - _GAP
-    start = 1 + rng.randint(0, free)
-    second_start = start + leading + _GAP + rng.randint(0, min(free - (start - 1), 4))
+    free = SIDE - leading - trailing - _GAP
+    start = _on_grid(rng, free)
+    second_start = start + leading + _GAP + _on_grid(rng, min(free - start, 4))
     along = [start, second_start] if first_leads else [second_start, start]
-    centre = rng.randint(9, SIDE - 9)
-    across = [min(max(1, centre - side // 2 + rng.randint(-2, 2)), SIDE - 1 - side) for side in sides]
+    centre = rng.randint(8, SIDE - 8)
+    across = [min(max(0, centre - side // 2 + rng.randint(-2, 2)), SIDE - side) // _STEP * _STEP for side in sides]
     pairs = zip(along, across, strict=True)
     return [(a, b) if relation in ("above", "below") else (b, a) for a, b in pairs]
+
+
+def _on_grid(rng: Random, most: int) -> int:
+    return _STEP * rng.randint(0, most // _STEP)
 
 
 def _mask(shape: str, side: int) -> npt.NDArray[np.bool_]:

@@ -18,6 +18,8 @@ def describe(event: Event, status: Status) -> Iterator[str]:
         yield from _describe_corpus(event)
     elif kind == "file":
         yield event["what"]
+    elif kind == "stage":
+        yield status.stage
     elif kind == "plan":  # the settings that were chosen, and why
         yield from (f"{choice['name']} = {choice['value']}  ({choice['why']})" for choice in event["choices"])
     elif kind == "resumed":

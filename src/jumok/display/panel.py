@@ -23,7 +23,7 @@ CELL_WIDTHS = (4, 3, 2, 3, 3)  # of the cells in a row, relative to each other
 CURVE_WIDTH = 30
 NOTEBOOK_WIDTH, NOTEBOOK_SECONDS = 100, 1.0  # columns; between two drawings
 # Events that stay to be read above the panel.
-_KEPT = ("file", "corpus", "plan", "resumed", "already_done")
+_KEPT = ("stage", "file", "corpus", "plan", "resumed", "already_done")
 
 
 class LivePanel(Display):
@@ -121,6 +121,7 @@ def draw_panel(status: Status, title: str, width: int, *, ascii_only: bool = Fal
     else:
         phase = Text(status.phase, style="bold")
         body = Group(phase, _bar(status), _numbers(status), *_curves(status, ascii_only), *_samples(status))
+    title = f"{title} · {status.stage}" if status.stage else title
     return Panel(body, title=escape(title), title_align="left", border_style="cyan", width=width)
 
 

@@ -36,6 +36,9 @@ METRICS = (
     ("accuracy", "accuracy", ".1%"),
     ("bits_per_byte", "bits/byte", ".3f"),
     ("perplexity", "perplexity", ".1f"),
+    ("psnr", "PSNR", ".1f"),
+    ("codes_used", "codes used", ".0%"),
+    ("bits_per_token", "bits/image token", ".3f"),
 )
 
 
@@ -44,6 +47,7 @@ class Status:
     """Everything that a display shows. `update` is called with every event."""
 
     clock: Callable[[], float] = time.monotonic
+    stage: str = ""  # of a training in stages
     phase: str = PHASES["reading"]
     total: int = 0  # steps
     step: int = 0
@@ -67,7 +71,9 @@ class Status:
     def update(self, event: Event) -> None:
         """Take over what the event says."""
         kind = event["event"]
-        if kind == "corpus" and event.get("classes"):
+        if kind == "stage":
+            self._start_stage(f"Stage {event['number']} of 2: {event['title']}")
+        elif kind == "corpus" and event.get("classes"):
             self.unit = event.get("kind", "texts")
         elif kind == "settings":
             self.total = event["steps"]
@@ -87,6 +93,11 @@ class Status:
         elif kind == "finished":
             self._forecast = (0.0, self.clock())
         self.phase = PHASES.get(kind, self.phase)
+
+    def _start_stage(self, title: str) -> None:
+        """Forget the numbers of the stage before; the time goes on."""
+        fresh = Status(self.clock, stage=title)
+        self.__dict__.update(fresh.__dict__ | {"started": self.started})
 
     def _update_progress(self, event: Event) -> None:
         self.step, self.epoch = event["step"], event["epoch"]

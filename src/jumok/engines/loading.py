@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jumok.engines.classifier.text import TextClassifier
     from jumok.engines.image_classifier.pictures import PictureClassifier
     from jumok.engines.language_model.text import TextLanguageModel
+    from jumok.engines.painter.text import TextPainter
     from jumok.engines.translator.text import TextTranslator
 
 
@@ -51,13 +52,18 @@ def load(
     path: str | Path, engine: str = "auto", *, task: Literal["image_classifier"], threads: int | None = None
 ) -> PictureClassifier: ...
 @overload
+def load(
+    path: str | Path, engine: str = "auto", *, task: Literal["painter"], threads: int | None = None
+) -> TextPainter: ...
+@overload
 def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any: ...
 def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any:
     """Load a model directory, or the run directory of a training.
 
-    Returns a `TextTranslator` (with `translate`), a `TextClassifier` (`classify`), a `PictureClassifier` (`classify`)
-    or a `TextLanguageModel` (`generate`). With `task="translator"`, "classifier", "image_classifier" or
-    "language_model" a type checker knows which, and a model of another task is an error. Options:
+    Returns a `TextTranslator` (with `translate`), a `TextClassifier` (`classify`), a `PictureClassifier` (`classify`),
+    a `TextLanguageModel` (`generate`) or a `TextPainter` (`paint`). With `task="translator"`, "classifier",
+    "image_classifier", "language_model" or "painter" a type checker knows which, and a model of another task is an
+    error. Options:
         engine="auto"  "ctranslate2", "torch", or "auto": CTranslate2 if the model was exported
         threads=None   CPU threads; None: as many as the cores that this process may use
         fast=False     translators only: faster, but output may differ slightly and depend on other lines of the batch

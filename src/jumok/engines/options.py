@@ -114,6 +114,19 @@ class GenerationOptions(Sampling):
         _require_integers(self, 0, "no_repeat_ngram")
 
 
+@dataclass(frozen=True)
+class PaintingOptions(Sampling):
+    """How a painter draws pictures of a caption."""
+
+    n: int = 1  # pictures of each caption
+    guidance: float = 2.0  # how much the caption counts: 0 not at all, 1 as in training, more is stricter
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_integers(self, 1, "n")
+        _require_number(self, "guidance", 0, 100)
+
+
 class DecodingKeywords(TypedDict, total=False):
     """The fields of `DecodingOptions` as keyword arguments, for editors and type checkers."""
 
@@ -141,6 +154,17 @@ class GenerationKeywords(TypedDict, total=False):
     seed: int
     max_tokens: int
     no_repeat_ngram: int
+
+
+class PaintingKeywords(TypedDict, total=False):
+    """The fields of `PaintingOptions` as keyword arguments, for editors and type checkers."""
+
+    n: int
+    guidance: float
+    temperature: float
+    top_k: int
+    top_p: float
+    seed: int
 
 
 def _require_integers(options: object, least: int, *names: str) -> None:

@@ -1,4 +1,5 @@
-"""Positional encodings: the paper's sinusoids for any length, a learned table up to a maximum length, or none."""
+"""Positional encodings: the paper's sinusoids for any length, a learned table up to a maximum length, rows and columns
+of a picture, or none."""
 
 import torch
 from jaxtyping import Float
@@ -66,6 +67,28 @@ class LearnedPositions(nn.Module):
 
     def extra_repr(self) -> str:
         return f"max_length={self.weight.shape[0]}, d_model={self.weight.shape[1]}"
+
+
+class GridPositions(nn.Module):
+    """Adds the trained vector of a row and that of a column: position t of a picture is read line by line."""
+
+    def __init__(self, rows: int, columns: int, d_model: int) -> None:
+        super().__init__()
+        require_at_least(1, rows=rows, columns=columns, d_model=d_model)
+        # Together as strong as sinusoids: weaker ones are hardly seen beside the vectors of tokens in the beginning.
+        self.rows = nn.Parameter(torch.randn(rows, d_model) / 2)
+        self.columns = nn.Parameter(torch.randn(columns, d_model) / 2)
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        _check_span(start, x.shape[1])
+        end, longest = start + x.shape[1], len(self.rows) * len(self.columns)
+        if end > longest:
+            raise ShapeError(f"{end} image tokens do not fit a picture of {longest}.")
+        table = (self.rows[:, None] + self.columns).flatten(0, 1)
+        return x + table[start:end]
+
+    def extra_repr(self) -> str:
+        return f"rows={self.rows.shape[0]}, columns={self.columns.shape[0]}, d_model={self.rows.shape[1]}"
 
 
 class NoPositions(nn.Module):

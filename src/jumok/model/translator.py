@@ -1,5 +1,6 @@
 """All of Figure 1. Axes: B sentences, N target rows (a multiple of B), S source, T target, D d_model, V vocabulary."""
 
+from collections.abc import Callable
 from typing import Any
 
 from jaxtyping import Float, Int
@@ -54,7 +55,7 @@ def stack_options(config: ModelConfig) -> dict[str, Any]:
 
 
 def run_decoder(
-    embed: Embedder, decoder: Decoder, target: Int[Tensor, "N T"], cache: DecoderCache
+    embed: Callable[[Tensor, int], Tensor], decoder: Decoder, target: Int[Tensor, "N T"], cache: DecoderCache
 ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
     """Embed T tokens at their positions and run the causal decoder on them."""
     require_rows(target, cache.past[0].keys.shape[0] if cache.past[0] is not None else target.shape[0])

@@ -91,6 +91,8 @@ def plan_training(recipe: Recipe, asked: Settings, *, skip_unusable: bool = Fals
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="jumok-") as directory:
         recipe.prepare(Path(directory), asked, expected=None, encoder=None, skip_unusable=skip_unusable)
+        if (stage := recipe.first_stage(asked)) is not None:
+            recipe.use_first_stage(stage[0], None, Path(directory))
         return resolve_settings(recipe, asked, began=began)
 
 

@@ -88,6 +88,13 @@ class Recipe(ABC):
         self.corpus = open_corpus(store, fingerprint)
         return self.corpus.facts
 
+    def first_stage(self, asked: Settings) -> "tuple[Recipe, Settings] | None":
+        """A training that comes before this one, in a directory of its own, with its settings; None: there is none."""
+        return None
+
+    def use_first_stage(self, stage: "Recipe", model: Path | None, store: Path) -> None:  # noqa: B027
+        """Take over what the first stage has learned; without a model, what an untrained one would give, for a plan."""
+
     def validation_examples(self, count: int) -> list[Example]:
         """So many of the validation examples, spread over all of them: a file may be sorted."""
         valid = self.corpus.valid

@@ -175,7 +175,7 @@ class _Job:
         request: TrainRequest,
         on_event: EventCallback,
     ) -> None:
-        self.recipe, self.run, self.group, self.asked = recipe, run, group, asked
+        self.recipe, self.run, self.group, self.asked, self.request = recipe, run, group, asked, request
         self.began, self.on_event = request["began"], on_event
         self.stop_requested = request.get("stop_requested", lambda: False)
         self.changes_allowed = request.get("continue_with_changes", False)
@@ -186,6 +186,7 @@ class _Job:
         self.note = request.get("note") or (self.before or {}).get("note")
         self.unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
         self.keeps_encoder = bool(self.before and self.before["keeps_vocabulary"])
+        self.elapsed = 0.0  # seconds of this training, of earlier processes too; known at its end
 
     def run_to_the_end(self) -> TrainingResult:
         """Prepare, resolve, record, train, export."""
@@ -207,10 +208,11 @@ class _Job:
         finished = already_finished(self.run.path, _limits(plan.settings))
         if finished is not None:
             self.on_event({"event": "already_done", "step": finished["step"]})
-            steps, score = finished["step"], finished["best_score"]
+            steps, score, self.elapsed = finished["step"], finished["best_score"], finished["seconds"]
         else:
-            progress = self.make_trainer(plan, length).train()
-            steps, score = progress.step, progress.best_score
+            trainer = self.make_trainer(plan, length)
+            progress = trainer.train()
+            steps, score, self.elapsed = progress.step, progress.best_score, trainer.elapsed()
         if self.group.rank == 0:
             self.on_event(cast(Any, {"event": "finished", **self.recipe.export(self.run.model, self.on_event)}))
         return TrainingResult(self.run.path, self.run.model, steps, score)
@@ -221,9 +223,27 @@ class _Job:
         facts = self._prepare_on_rank_0() if self.group.rank == 0 else {}
         fingerprint = self.group.broadcast(facts.get("fingerprint"))
         facts = facts or self.recipe.reopen(self.run.store, fingerprint)
+        if (first := self.recipe.first_stage(self.asked)) is not None:
+            self._train_first_stage(*first)
+            facts = self.recipe.corpus.facts
         if self.before is not None:
             require_same_meaning(self.run.path, self.before.get("fixed", {}), self.recipe.fixed())
         return facts
+
+    def _train_first_stage(self, stage: Recipe, asked: Settings) -> None:
+        """Train or resume the first stage in a run directory of its own inside this one. Its time counts here too."""
+        self.on_event({"event": "stage", "number": 1, "title": task_named(stage.task).title})
+        with open_run(self.run.path / stage.task, stage, self.group) as run:
+            job = _Job(stage, run, self.group, asked, self.request, self.on_event)
+            job.run_to_the_end()
+        if self.before is None:
+            self.began = min(self.began, time.perf_counter() - job.elapsed)
+        if self.group.rank == 0:
+            self.recipe.use_first_stage(stage, run.model, self.run.store)
+        self.group.barrier()
+        if self.group.rank != 0:
+            self.recipe.use_first_stage(stage, run.model, self.run.store)
+        self.on_event({"event": "stage", "number": 2, "title": task_named(self.recipe.task).title})
 
     def _prepare_on_rank_0(self) -> dict[str, Any]:
         """The data as it was or, if changes are allowed, as it is now: then with the encoder that the model knows."""

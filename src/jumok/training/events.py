@@ -13,6 +13,8 @@ PhaseEvent = TypedDict("PhaseEvent", {"event": Phase})
 FindingEvent = TypedDict("FindingEvent", {"event": Literal["finding"], "what": str, "where": str, "advice": str})
 # How a file was read, as far as it was found out: columns, separator, sheet, encoding; `what` says it in a line.
 FileEvent = TypedDict("FileEvent", {"event": Literal["file"], "file": str, "columns": Mapping[str, Any], "what": str})
+# A training in several stages comes to one of them: its number, and what it trains.
+StageEvent = TypedDict("StageEvent", {"event": Literal["stage"], "number": int, "title": str})
 # What was chosen for this training, and why: each a name, a value and a reason.
 PlanEvent = TypedDict("PlanEvent", {"event": Literal["plan"], "choices": list[dict[str, Any]]})
 # All settings, resolved. The number of steps is a forecast if minutes were asked for.
@@ -117,7 +119,8 @@ class FinishedEvent(TypedDict):
     not_exported: NotRequired[str]
 
 
-_BeforeTraining = PhaseEvent | FindingEvent | FileEvent | CorpusEvent | PlanEvent | SettingsEvent | AlreadyDoneEvent
+_Data = PhaseEvent | StageEvent | FindingEvent | FileEvent | CorpusEvent
+_BeforeTraining = _Data | PlanEvent | SettingsEvent | AlreadyDoneEvent
 _OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | UnsavedEvent | MemoryEvent | FinishedEvent
 Event = _BeforeTraining | _OfTheRun | StepEvent | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent
 EventCallback = Callable[[Event], None]

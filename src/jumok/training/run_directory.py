@@ -20,6 +20,7 @@ from jumok.training.checkpoint import newest_step, save_checkpoint
 from jumok.training.records import (
     ATTENTION,
     CHECKPOINTS,
+    FIRST_STAGE,
     LOCK,
     LOG,
     MODEL,
@@ -31,7 +32,7 @@ from jumok.training.records import (
     scan_log,
 )
 
-_OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, ATTENTION, f".next-{MODEL}"}
+_OURS = {RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL, ATTENTION, FIRST_STAGE, f".next-{MODEL}"}
 _KEPT_ATTENTION = 64  # files; beyond that, every second of the older ones is removed
 _LOCK_BYTES = 512
 _ELSEWHERE = "Choose another directory with `out=`."

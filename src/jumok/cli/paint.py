@@ -1,0 +1,90 @@
+"""jumok paint: pictures of a caption."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumok.cli.options import JSON, MODEL, PATH, QUIET, THREADS, print_json, say
+from jumok.errors import ArgumentError, WriteError, counted
+
+
+@click.command(epilog='Example: jumok paint -m run "a small red circle above a blue square" -o picture.png --n 4')
+@click.argument("captions", nargs=-1, required=True, metavar="CAPTION...", help="What the pictures shall show.")
+@MODEL
+@click.option(
+    "-o", "--out", type=PATH, required=True, metavar="FILE.png", help="Write the picture, or a sheet of several, here."
+)
+@click.option("--n", default=1, metavar="N", help="Pictures of each caption.")
+@click.option("--separate", is_flag=True, help="Write each picture to a file of its own: FILE-1.png, FILE-2.png …")
+@click.option("--zoom", type=click.IntRange(min=1, max=64), default=4, metavar="N", help="Enlarge pictures N times.")
+@click.option("--guidance", default=2.0, metavar="G", help="How much the caption counts; 1: as in training.")
+@click.option(
+    "--temperature", default=1.0, metavar="T", help="Sampling temperature: higher is more varied; 0 is greedy."
+)
+@click.option("--top-k", default=0, metavar="K", help="Sample from the K most probable image tokens; 0: all.")
+@click.option(
+    "--top-p", default=1.0, metavar="P", help="Sample from the smallest set of image tokens with total probability P."
+)
+@click.option("--seed", default=0, metavar="N", help="Random seed for sampling.")
+@THREADS
+@QUIET
+@JSON
+def command(
+    model: Path,
+    captions: tuple[str, ...],
+    out: Path,
+    separate: bool,
+    zoom: int,
+    threads: int | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Paint pictures of captions.
+
+    Several pictures are written as one sheet, a row for each caption, or with --separate as files.
+    """
+    from jumok.cli.models import other_command_named
+    from jumok.cli.picture_sheet import contact_sheet, enlarged
+    from jumok.engines.loading import load
+    from jumok.engines.options import PaintingOptions
+
+    PaintingOptions(**options)  # wrong options fail before anything is read
+    _require_picture_name(out)
+    with other_command_named(model):
+        painter = load(model, task="painter", threads=threads)
+    for caption in captions:
+        if unknown := painter.unknown_words(caption):
+            words = ", ".join(json.dumps(word, ensure_ascii=False) for word in unknown)
+            say(f"jumok: warning: not in any caption that this model has learned from: {words}")
+    rows = painter.paint(list(captions), **options)
+    pictures = [enlarged(picture, zoom) for row in rows for picture in row]
+    if len(pictures) == 1 or separate:
+        paths = [out] if len(pictures) == 1 else [_numbered(out, number + 1) for number in range(len(pictures))]
+    else:
+        paths, pictures = [out], [contact_sheet(pictures, columns=options["n"] if len(captions) > 1 else None)]
+    for path, picture in zip(paths, pictures, strict=True):
+        _save(picture, path)
+    if as_json:
+        print_json({"captions": list(captions), "files": [str(path) for path in paths], **options})
+    elif not quiet:
+        size = "{} × {}".format(*rows[0][0].size)
+        say(f"{counted(sum(map(len, rows)), 'picture')} of {size} pixels → {', '.join(map(str, paths))}")
+
+
+def _require_picture_name(out: Path) -> None:
+    if out.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".bmp"):
+        raise ArgumentError(f"{out}: pictures are written as PNG, JPEG, WebP or BMP. Give a name such as {out}.png.")
+
+
+def _numbered(out: Path, number: int) -> Path:
+    return out.with_name(f"{out.stem}-{number}{out.suffix}")
+
+
+def _save(picture: Any, path: Path) -> None:
+    try:
+        picture.save(path)
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written ({error.strerror or error}).") from error

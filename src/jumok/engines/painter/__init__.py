@@ -1,0 +1,1 @@
+"""Running painters: captions in, pictures out."""

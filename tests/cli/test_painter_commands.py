@@ -1,0 +1,198 @@
+"""jumok train painter, paint, and evaluate, info and resuming for it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import SMALL, Jumok
+from PIL import Image
+
+from jumok.bundle import load_bundle
+from jumok.cli.app import run as run_command
+from jumok.engines.loading import load
+from jumok.errors import ArgumentError, BundleError
+from jumok.recipes.painter import train_painter
+from jumok.training.trainer import StoppedEarly
+
+pytestmark = pytest.mark.xdist_group("painter")
+
+COLOURS = {"red": (220, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 220), "black": (0, 0, 0)}
+STEPS = 4
+OPTIONS = [setting for setting in SMALL if not setting.startswith(("--set=batch", "--set=validate"))]
+OPTIONS += ["--set=validate.every=2", f"--steps={STEPS}"]
+
+
+def write_pictures(directory: Path) -> None:
+    """captions.tsv and pictures/: halves of 16 × 16 pixels, with captions in English and Korean."""
+    (directory / "pictures").mkdir(parents=True)
+    lines = []
+    for upper, colour in COLOURS.items():
+        for lower, other in COLOURS.items():
+            for number, caption in enumerate((f"{upper} above {lower}", f"{lower} 위의 {upper}")):
+                pixels = np.full((16, 16, 3), colour, np.uint8)
+                pixels[8 + 4 * number :] = other
+                name = f"{upper}-{lower}-{number}.png"
+                Image.fromarray(pixels).save(directory / "pictures" / name)
+                lines.append(f"{name}\t{caption}\n")
+    (directory / "captions.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    with Image.open(path) as image:
+        return image.size
+
+
+def arguments(directory: Path, out: Path | str = "run") -> list[str]:
+    return [str(directory / "captions.tsv"), str(directory / "pictures"), "-o", str(directory / out), *OPTIONS]
+
+
+@pytest.fixture(scope="session")
+def painted(build_once: Callable[..., Path]) -> Path:
+    """A directory with captions.tsv, pictures and run, the run of a painter, which nobody changes."""
+
+    def build(directory: Path) -> None:
+        write_pictures(directory)
+        assert run_command(["train", "painter", *arguments(directory), "--quiet"]) == 0
+
+    return build_once("painted", build)
+
+
+def test_both_stages_are_in_the_model_and_in_the_log(painted: Path) -> None:
+    bundle = load_bundle(painted / "run")
+    names = set(bundle.weights())
+    assert {"pictures.codebook", "tokens.weight", "encoder.layers.0.norm1.weight"} & names >= {"pictures.codebook"}
+    assert bundle.config["task"] == "painter"
+    assert bundle.card["picture"] == "16 × 16, colour"
+    assert {"red", "위의"} <= set(bundle.card["words"])
+    stage = load_bundle(painted / "run" / "image_tokens")
+    assert stage.config["task"] == "image_tokens"
+    assert (bundle.weights()["pictures.codebook"] == stage.weights()["pictures.codebook"]).all()
+
+
+def test_pictures_are_painted_to_a_file_a_sheet_or_several_files(jumok: Jumok, painted: Path, tmp_path: Path) -> None:
+    run, out = painted / "run", tmp_path / "a.png"
+    ended = jumok("paint", "-m", run, "red above blue", "-o", out)
+    assert ended.code == 0
+    assert "1 picture of 16 × 16 pixels" in ended.err
+    assert size_of(out) == (64, 64)
+    assert jumok("paint", "-m", run, "red above blue", "blue 위의 red", "-o", out, "--n=3", "--zoom=1").code == 0
+    assert size_of(out) == (4 + 3 * 20, 4 + 2 * 20)
+    jumok("paint", "-m", run, "red above blue", "-o", out, "--n=2", "--separate", "--seed=3", "--quiet")
+    assert size_of(tmp_path / "a-2.png") == (64, 64)
+    answer = json.loads(jumok("paint", "-m", run, "red above blue", "-o", out, "--json").out)
+    assert answer["files"] == [str(out)]
+
+
+def test_what_cannot_be_painted_is_said(jumok: Jumok, painted: Path, trained: Path, tmp_path: Path) -> None:
+    run, out = painted / "run", tmp_path / "a.png"
+    assert (
+        'not in any caption that this model has learned from: "dinosaur"'
+        in jumok("paint", "-m", run, "red above dinosaur", "-o", out).err
+    )
+    for wrong, said in (
+        (["", "-o", out], "Caption 1 is empty"),
+        (["red", "-o", tmp_path / "a.txt"], "written as PNG, JPEG, WebP or BMP"),
+        (["red", "-o", out, "--guidance=-1"], "guidance is -1.0"),
+        (["red", "-o", tmp_path / "none" / "a.png"], "cannot be written"),
+    ):
+        ended = jumok("paint", "-m", run, *wrong)
+        assert (ended.code, said in ended.err) == (2, True), ended.err
+    other = jumok("paint", "-m", trained / "run", "red", "-o", out)
+    assert (other.code, "is a translator, not a painter" in other.err) == (2, True)
+    assert "jumok paint" in jumok("translate", "-m", run, stdin="x").err
+
+
+def test_a_painter_is_used_from_python(painted: Path) -> None:
+    painter = load(painted / "run", task="painter")
+    pictures = painter.paint("red above blue", n=2, seed=1)
+    assert [picture.size for picture in pictures] == [(16, 16)] * 2
+    again = painter.paint_arrays(["red above blue"], n=2, seed=1)[0]
+    assert (np.stack([np.asarray(picture) for picture in pictures]) == again).all()
+    assert len(painter.paint(["red above blue", "blue 위의 red"])) == 2
+    assert "16 × 16, colour" in repr(painter)
+    with pytest.raises(ArgumentError, match=r'Unknown option "guidence".*"guidance"'):
+        painter.paint("red", guidence=2)  # type: ignore[call-overload]
+    with pytest.raises(BundleError, match="CTranslate2 cannot run this kind of model"):
+        load(painted / "run", engine="ctranslate2")
+    tokens = load(painted / "run" / "image_tokens")
+    file = painted / "pictures" / "red-blue-0.png"
+    assert (tokens.draw(tokens.encode([file]))[0].shape) == (16, 16, 3)
+
+
+def test_a_painter_and_its_image_tokens_are_measured(jumok: Jumok, painted: Path) -> None:
+    data = painted / "captions.tsv", painted / "pictures"
+    measured = json.loads(jumok("evaluate", "-m", painted / "run", *data, "--json").out)
+    assert measured["pictures"] == 32
+    assert 0 < measured["bits_per_token"] < 10
+    assert measured["psnr"] > 40
+    tokens = json.loads(jumok("evaluate", "-m", painted / "run" / "image_tokens", data[1], "--json").out)
+    assert tokens["psnr"] == pytest.approx(measured["psnr"])
+    shown = jumok("info", "-m", painted / "run").out
+    assert "bits/image token" in shown
+
+
+def test_a_finished_painter_is_not_trained_again(jumok: Jumok, painted: Path, tmp_path: Path) -> None:
+    shutil.copytree(painted, tmp_path / "copy")
+    ended = jumok("train", "painter", *arguments(tmp_path / "copy"))
+    assert ended.code == 0
+    assert ended.out.count("is already finished") == 2
+    assert "Stage 1 of 2: " in ended.out
+    assert "Stage 2 of 2: painter" in ended.out
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_a_training_stopped_in_either_stage_ends_with_the_same_weights(
+    painted: Path, tmp_path: Path, stage: int
+) -> None:
+    settings = {
+        name: json.loads(value) for name, value in (option[6:].split("=") for option in OPTIONS if "--set" in option)
+    }
+    now, steps = 0, 0
+
+    def on_event(event: object) -> None:
+        nonlocal now
+        if event["event"] == "stage":  # type: ignore[index]
+            now = event["number"]  # type: ignore[index]
+
+    def stop_requested() -> bool:
+        nonlocal steps
+        steps += now == stage
+        return steps == 3
+
+    def train() -> None:
+        train_painter(
+            painted / "captions.tsv",
+            painted / "pictures",
+            out=tmp_path / "run",
+            settings=settings,
+            steps=STEPS,
+            progress=False,
+            on_event=on_event,
+            stop_requested=stop_requested,
+        )
+
+    with pytest.raises(StoppedEarly):
+        train()
+    train()
+    stopped, straight = (load_bundle(run).weights() for run in (tmp_path / "run", painted / "run"))
+    assert stopped.keys() == straight.keys()
+    assert all((stopped[name] == straight[name]).all() for name in stopped)
+
+
+def test_bad_data_is_refused_before_anything_is_trained(jumok: Jumok, tmp_path: Path) -> None:
+    write_pictures(tmp_path)
+    for wrong, said in (
+        ([tmp_path / "pictures", tmp_path / "captions.tsv"], "the name of a picture and a caption in each row"),
+        ([tmp_path / "captions.tsv", tmp_path / "gone"], "no such file"),
+    ):
+        ended = jumok("train", "painter", *wrong, "-o", tmp_path / "run", *OPTIONS)
+        assert (ended.code, said in ended.err) == (2, True), ended.err
+    for name in list((tmp_path / "pictures").iterdir())[:20]:
+        name.unlink()
+    ended = jumok("train", "painter", *arguments(tmp_path))
+    assert ended.code == 2
+    assert "20 of 32 pictures cannot be used, more than a third:\n20 × no such picture" in ended.err
+    assert not (tmp_path / "run" / "run.json").exists()

@@ -1,0 +1,96 @@
+"""Image tokens, positions in a grid, and the painter's model."""
+
+import pytest
+import torch
+
+from jumok.errors import ConfigError, ShapeError
+from jumok.model.config.image_tokens import ImageTokensConfig
+from jumok.model.config.painter import PainterConfig
+from jumok.model.image_tokens import ImageTokens, PictureTokenizer
+from jumok.model.painter import FIRST_CODE, Painter
+from jumok.model.positions import GridPositions
+from jumok.tokenizer import BOS, EOS
+
+SIZES = {"d_model": 32, "heads": 2, "d_ff": 48, "dropout": 0.0, "norm": "pre"}
+PICTURE = {"height": 8, "width": 12, "channels": 3, "patch": 4, "codes": 16, "code_width": 48, "code_blocks": 1}
+
+
+def random_pixels(count: int = 2) -> torch.Tensor:
+    return torch.randint(0, 256, (count, 8, 12, 3), dtype=torch.uint8)
+
+
+def exact_tokenizer(pixels: torch.Tensor) -> PictureTokenizer:
+    """A tokenizer whose codes are the patches of these pictures."""
+    tokenizer = PictureTokenizer(**PICTURE)
+    with torch.no_grad():
+        for linear in (tokenizer.into, tokenizer.out):
+            linear.weight.copy_(torch.eye(48))
+            linear.bias.zero_()
+        tokenizer.codebook[:12] = tokenizer.patches(pixels).flatten(0, 1)
+        tokenizer.codebook[12:] = 9.0
+    return tokenizer
+
+
+def test_patches_are_cut_row_by_row_and_put_together_again() -> None:
+    torch.manual_seed(1)
+    pixels = random_pixels()
+    tokenizer = exact_tokenizer(pixels)
+    assert tokenizer.codes(pixels).tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    assert tokenizer.pictures(tokenizer.codes(pixels)).equal(pixels)
+    first = tokenizer.patches(pixels)[0, 1].view(4, 4, 3)
+    assert first.allclose(pixels[0, :4, 4:8].float() / 127.5 - 1)
+
+
+def test_the_nearest_code_is_found() -> None:
+    torch.manual_seed(2)
+    tokenizer = PictureTokenizer(**PICTURE)
+    states = torch.randn(2, 6, 48)
+    assert tokenizer.nearest(states).equal(torch.cdist(states, tokenizer.codebook[None]).argmin(2))
+
+
+def test_gradients_reach_the_encoder_the_codebook_and_the_decoder() -> None:
+    torch.manual_seed(3)
+    model = ImageTokens(ImageTokensConfig(vocabulary=256, **PICTURE))
+    pixels = random_pixels()
+    drawn, _, _ = model(pixels)
+    (drawn - model.pictures.patches(pixels)).square().mean().backward()
+    for name in ("into.weight", "codebook", "out.weight"):
+        gradient = model.pictures.get_parameter(name).grad
+        assert gradient is not None
+        assert gradient.abs().sum() > 0
+
+
+def test_a_patch_must_divide_the_picture() -> None:
+    with pytest.raises(ConfigError, match=r"12 × 8 pixels cannot be cut into patches of patch=5"):
+        PainterConfig(vocabulary=9, **SIZES, **{**PICTURE, "patch": 5})
+
+
+def test_a_place_of_the_grid_is_its_row_plus_its_column() -> None:
+    grid = GridPositions(2, 3, 8)
+    added = grid(torch.zeros(1, 6, 8))[0]
+    assert added[4].equal(grid.rows[1] + grid.columns[1])
+    assert grid(torch.zeros(1, 2, 8), 4).equal(added[None, 4:6])
+    with pytest.raises(ShapeError, match="7 image tokens do not fit a picture of 6"):
+        grid(torch.zeros(1, 1, 8), 6)
+
+
+def painter() -> Painter:
+    torch.manual_seed(4)
+    return Painter(PainterConfig(vocabulary=20, encoder_layers=1, decoder_layers=2, **SIZES, **PICTURE)).eval()
+
+
+def test_a_painter_decodes_with_a_cache_as_without() -> None:
+    model = painter()
+    captions = torch.tensor([[5, 6, 7, EOS], [8, EOS, 0, 0]])
+    ids = torch.cat((torch.full((2, 1), BOS), torch.randint(FIRST_CODE, FIRST_CODE + 16, (2, 5))), 1)
+    full = model(captions, ids)
+    cache = model.remember(model.encode(captions))
+    for position in range(6):
+        states, cache = model.decode(ids[:, position : position + 1], cache)
+        torch.testing.assert_close(model.logits(states)[:, 0], full[:, position])
+
+
+def test_the_tokenizer_of_pictures_is_not_trained_with_the_painter() -> None:
+    model = painter()
+    assert not any(parameter.requires_grad for parameter in model.pictures.parameters())
+    assert all(parameter.requires_grad for parameter in model.tokens.parameters())
