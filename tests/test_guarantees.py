@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,22 @@ def named_tests(page: Path) -> list[tuple[str, str]]:
     return NAMED.findall(page.read_text(encoding="utf-8"))
 
 
+@cache
+def decorators_of(path: str) -> dict[str, list[str]]:
+    """The tests of a file and their decorators."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: [ast.unparse(decorator) for decorator in node.decorator_list] for node in functions}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=["en", "ko"])
 def test_every_promise_names_tests_that_exist(page: Path) -> None:
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if ROW.match(line)]
     assert len(rows) > 20
     assert all(NAMED.search(row) for row in rows)
     for path, name in named_tests(page):
-        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        tests = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-        assert name in tests, f"{path}::{name}"
-        marks = [ast.unparse(decorator) for decorator in tests[name].decorator_list]
-        assert "pytest.mark.slow" not in marks, f"{path}::{name} is not part of the ordinary run"
+        assert name in decorators_of(path), f"{path}::{name}"
+        assert "pytest.mark.slow" not in decorators_of(path)[name], f"{path}::{name} is not part of the ordinary run"
 
 
 def test_both_languages_promise_the_same() -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from random import Random
 
-import jaxtyping
 import pytest
 from echo_engine import EchoEngine
 from every_task import write_models
@@ -37,11 +36,7 @@ def pairs() -> list[tuple[str, str]]:
 @pytest.fixture(scope="session")
 def trained(tokenizer: Tokenizer) -> Translator:
     """A model that translates the language of `make_pair`, in evaluation mode."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    model = train_small_translator(tokenizer)
-    jaxtyping.config.update("jaxtyping_disable", before)
-    return model
+    return train_small_translator(tokenizer)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 DIRECTORY holds a model of each task, exported to CTranslate2.
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -62,6 +63,7 @@ def main(directory: Path) -> None:
             torch.set_num_threads(2)
             torch.ones(1000, 1000) @ torch.ones(1000, 1000)  # starts the threads that a fork does not copy
         results = [use(model) for model in models]
+        gc.freeze()  # or a forked process that ends searches, and so copies, all that was imported
 
         def works(models: list[Any] = models, results: list[Any] = results) -> bool:
             return [use(model) for model in models] == results

@@ -1,7 +1,10 @@
 """A language that is learned in a second or two, and a model that learns it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
+import jaxtyping
 import torch
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -42,10 +45,19 @@ def translation_loss(model: Translator, tokenizer: Tokenizer, batch: list[tuple[
     return functional.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """No shapes are checked, as in the fixture `without_shape_checks`: that one is for single tests."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
 def train_small_translator(tokenizer: Tokenizer) -> Translator:
     """A model that translates the language of `make_pair`, in evaluation mode."""
     rng = Random(3)
-    with torch.random.fork_rng():
+    with unchecked(), torch.random.fork_rng():
         torch.manual_seed(1)
         model = Translator(small_config(tokenizer.size))
         optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
