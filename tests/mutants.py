@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.reports import TestReport
 from _pytest.runner import runtestprotocol
+from _pytest.warnings import catch_warnings_for_item
 from mutmut.mutation.file_mutation import mutate_file_contents
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
@@ -57,6 +59,12 @@ def function_of(mutant: str) -> str:
     return mutant[: mutant.rindex("__mutmut_")]
 
 
+def run_test(item: pytest.Item, following: pytest.Item | None) -> list[TestReport]:
+    """Run one test; warnings are errors. Fixtures that the following test needs, too, stay."""
+    with catch_warnings_for_item(item.config, item.ihook, when="runtest", item=item):
+        return runtestprotocol(item, log=False, nextitem=following)
+
+
 class Driver:
     """A plugin that runs the collected tests for every mutant, instead of running them once."""
 
@@ -81,7 +89,7 @@ class Driver:
         for item in items:
             state()._stats.clear()
             start = time.process_time()
-            reports = runtestprotocol(item, nextitem=None, log=False)
+            reports = run_test(item, None)
             self.seconds[item] = time.process_time() - start
             if all(report.passed for report in reports):
                 for function in state()._stats:
@@ -104,7 +112,7 @@ def run_until_one_fails(mutant: str, tests: list[pytest.Item]) -> Iterator[None]
     """Yields after each test that passes with the mutant."""
     set_mutant_under_test(mutant)
     for item, following in zip(tests, [*tests[1:], None], strict=False):
-        if any(report.failed for report in runtestprotocol(item, nextitem=following, log=False)):
+        if any(report.failed for report in run_test(item, following)):
             os._exit(1)
         yield
 

@@ -505,6 +505,8 @@ def test_a_continuation_goes_on_from_its_first_tokens() -> None:
     for compared in (engine.greedy, engine.score):
         with pytest.raises(ValueError, match="shorter"):
             compared([[5], [6]], [[7]])
+        with pytest.raises(ValueError, match="longer"):
+            compared([[5]], [[7], [8]])
     model.score = lambda texts: [[0.0]]  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="shorter"):
         engine.score([[5], [6]], [[7], [8]])
