@@ -5,8 +5,9 @@ import torch
 
 from jumok.errors import ConfigError, ShapeError
 from jumok.model.config import preset
+from jumok.model.config.image_classifier import LARGEST_SIDE, ImageClassifierConfig
 from jumok.model.image_classifier import ImageClassifier
-from jumok.model.patches import split_into_patches
+from jumok.model.patches import PatchEmbedder, split_into_patches
 
 SIZES = {"task": "image_classifier", "d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "classes": 3}
 
@@ -30,6 +31,12 @@ def test_overlapping_patches_see_their_neighbours_and_zeros_beyond() -> None:
     for row in range(3):
         for column in range(3):
             assert torch.equal(patches[row, column], padded[2 * row : 2 * row + 4, 2 * column : 2 * column + 4])
+
+
+def test_pictures_are_filled_up_to_whole_patches_on_each_side_as_needed() -> None:
+    picture = torch.ones(1, 5, 8, 1)
+    assert split_into_patches(picture, 4).sum(2).tolist() == [[16, 16, 4, 4]]
+    assert split_into_patches(picture.transpose(1, 2), 4).sum(2).tolist() == [[16, 4, 16, 4]]
 
 
 def test_patches_hold_every_pixel_once_without_overlap() -> None:
@@ -63,6 +70,8 @@ def test_convolutions_halve_a_picture_and_see_across_patches() -> None:
     changed[:, 4, 4] += 1  # the first pixel of another patch
     first = [model.embed(each)[:, 0] for each in (pictures, changed)]
     assert not torch.equal(*first)
+    halved = make_model(height=8, width=8, patch=4, overlap=4, stem="convolution").embed
+    assert (halved.patch, halved.overlap, halved.tokens.in_features) == (2, 2, 32 * 6 * 6)
     with pytest.raises(ConfigError, match="patch=3 is odd"):
         make_model(patch=3, stem="convolution")
 
@@ -74,3 +83,13 @@ def test_impossible_shapes_are_refused() -> None:
         make_model(channels=2)
     with pytest.raises(ConfigError, match="patch=9 is larger than pictures of 8 × 8"):
         make_model(height=8, width=8, patch=9)
+    options = {"patch": 4, "overlap": 0, "positions": "learned", "dropout": 0.0}
+    with pytest.raises(ConfigError, match=r"^stem='none' is unknown. Known: convolution, linear\.$"):
+        PatchEmbedder((8, 8, 1), 16, stem="none", **options)  # type: ignore[arg-type]
+
+
+def test_the_largest_pictures_and_patches_are_allowed() -> None:
+    config = ImageClassifierConfig(height=LARGEST_SIDE, width=8, patch=LARGEST_SIDE)
+    assert (config.rows, config.columns) == (1, 1)
+    with pytest.raises(ConfigError, match="Pictures of 8 × 4097 with 1 channels are not possible: at most 4096 "):
+        ImageClassifierConfig(height=LARGEST_SIDE + 1, width=8)
