@@ -144,7 +144,7 @@ def test_what_translate_cannot_return_is_not_ignored(translator: TextTranslator,
         ("beem", 'load has no option "beem". Did you mean "beam" of translate?'),
         ("thread", 'Did you mean "threads"?'),
         ("enigne", 'Did you mean "engine"?'),
-        ("xyzzy", "Known: engine, fast, task, threads."),
+        ("xyzzy", "Known: device, engine, fast, task, threads."),
     ],
 )
 def test_an_unknown_option_of_load_is_a_type_error_that_knows_better(option: str, said: str) -> None:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumok.cli.options import ENGINE, INPUT_ENCODING, JSON, MODEL, ON_ERROR, OUT_FILE, QUIET, TEXTS, THREADS, print_json
+from jumok.cli.options import (
+    ENGINE,
+    INPUT_ENCODING,
+    JSON,
+    MODEL,
+    ON_ERROR,
+    OUT_FILE,
+    QUIET,
+    TEXTS,
+    hardware_options,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from jumok.engines.classifier.text import Classification, TextClassifier
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
     help="Add a column with the N words of the largest attribution: + for the class, - against it.",
 )
 @ENGINE
-@THREADS
+@hardware_options
 @INPUT_ENCODING
 @ON_ERROR
 @QUIET
@@ -39,7 +50,7 @@ def command(
     probabilities: bool,
     explain: int,
     engine: str,
-    threads: int | None,
+    hardware: dict[str, Any],
     encoding: str | None,
     on_error: str,
     quiet: bool,
@@ -58,13 +69,13 @@ def command(
 
     with other_command_named(model):
         try:
-            classifier = load(model, engine, task="classifier", threads=threads)
+            classifier = load(model, engine, task="classifier", **hardware)
         except WrongTaskError as error:
             if error.task.name != "image_classifier":
                 raise
             from jumok.cli.classify_pictures import classify_pictures
 
-            pictures = load(model, engine, task="image_classifier", threads=threads)
+            pictures = load(model, engine, task="image_classifier", **hardware)
             shown = {"probabilities": probabilities, "explain": explain, "on_error": on_error, "as_json": as_json}
             classify_pictures(pictures, files, out, **shown)  # type: ignore[arg-type]
             return

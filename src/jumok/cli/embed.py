@@ -1,17 +1,18 @@
 """jumok embed: a vector for every line."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jumok.cli.options import INPUT_ENCODING, MODEL, ON_ERROR, PATH, QUIET, TEXTS, THREADS, print_json, say
+from jumok.cli.options import INPUT_ENCODING, MODEL, ON_ERROR, PATH, QUIET, TEXTS, hardware_options, print_json, say
 from jumok.errors import ConfigError, counted
 
 
 @click.command(epilog="Example: jumok embed -m run sentences.txt -o vectors.npy")
 @TEXTS
 @MODEL
-@THREADS
+@hardware_options
 @INPUT_ENCODING
 @ON_ERROR
 @QUIET
@@ -21,7 +22,7 @@ from jumok.errors import ConfigError, counted
 def command(
     model: Path,
     files: tuple[Path, ...],
-    threads: int | None,
+    hardware: dict[str, Any],
     encoding: str | None,
     on_error: str,
     quiet: bool,
@@ -42,7 +43,7 @@ def command(
     if out is not None and out.suffix != ".npy":
         raise ConfigError(f"{out}: the name must end in .npy. Without -o, JSON lines are written.")
     require_file(out)
-    encode = load_sentence_encoder(model, threads).vectors
+    encode = load_sentence_encoder(model, **hardware).vectors
     found = [encode([])]  # no rows, but the right width
     damaged = DamagedLines(on_error)
     with Progress(files, out, quiet=quiet) as progress:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from jumok.cli.columns import ColumnsCommand
-from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, THREADS, print_json, reading_flags
+from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, hardware_options, print_json, reading_flags
 from jumok.errors import ConfigError
 from jumok.tasks import resolve, task_named
 
@@ -34,7 +34,7 @@ from jumok.tasks import resolve, task_named
 )
 @click.option("--output", type=PATH, metavar="FILE", help="Write the translations to this file.")
 @click.option("--plot", type=PATH, metavar="FILE.png", help="Draw the confusion matrix of a classifier.")
-@THREADS
+@hardware_options
 @JSON
 def command(
     model: Path,
@@ -42,7 +42,7 @@ def command(
     reference: Path | None,
     output: Path | None,
     plot: Path | None,
-    threads: int | None,
+    hardware: dict[str, Any],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -62,7 +62,7 @@ def command(
         corpus_scores(["x"], ["x"], options["tokenize"])  # a wrong option fails now, not after an hour
     require_file(output)
     require_picture(plot)
-    loaded = load(model) if threads is None else load(model, threads=threads)
+    loaded = load(model, **hardware)
     task = task_named(loaded.task)
     evaluate = resolve(task.evaluation)
     given = {name: (name, value) for name, value in options.items() if value not in (None, ())}

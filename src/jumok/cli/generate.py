@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import ENGINE, INPUT_ENCODING, JSON, MODEL, NO_REPEAT_NGRAM, ON_ERROR, THREADS, print_json
+from jumok.cli.options import (
+    ENGINE,
+    INPUT_ENCODING,
+    JSON,
+    MODEL,
+    NO_REPEAT_NGRAM,
+    ON_ERROR,
+    hardware_options,
+    print_json,
+)
 
 
 @click.command(epilog='Example: jumok generate -m run --prompt "Once upon a time"')
@@ -25,7 +34,7 @@ from jumok.cli.options import ENGINE, INPUT_ENCODING, JSON, MODEL, NO_REPEAT_NGR
 @INPUT_ENCODING
 @ON_ERROR
 @ENGINE
-@THREADS
+@hardware_options
 @JSON
 def command(
     model: Path,
@@ -33,7 +42,7 @@ def command(
     encoding: str | None,
     on_error: str,
     engine: str,
-    threads: int | None,
+    hardware: dict[str, Any],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -48,7 +57,7 @@ def command(
 
     GenerationOptions(**options)  # wrong options fail before anything is read or printed
     with other_command_named(model):
-        generator = load(model, engine, task="language_model", threads=threads)
+        generator = load(model, engine, task="language_model", **hardware)
     if prompt is None:
         damaged = DamagedLines(on_error)
         lines = [] if sys.stdin.isatty() else lines_of([], damaged, encoding)

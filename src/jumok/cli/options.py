@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -31,12 +32,26 @@ ENGINE = click.option(
     metavar="auto|torch|ctranslate2",
     help="Inference engine; auto: CTranslate2 if the model is exported, else PyTorch.",
 )
-THREADS = click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Use N CPU threads. Default: one for each core that this process may use.",
-)
+
+
+def hardware_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--threads` and `--device`; the function gets those that were given as `hardware`."""
+
+    @wraps(function)
+    def with_options(*, threads: int | None, device: str | None, **values: Any) -> None:
+        given = {"threads": threads, "device": device}
+        function(hardware={name: value for name, value in given.items() if value is not None}, **values)
+
+    threads = click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Use N CPU threads. Default: one for each core that this process may use.",
+    )
+    device = click.option(
+        "--device", metavar="NAME", help="cpu, cuda, cuda:N, mps or xpu; default: a card if there is one."
+    )
+    return threads(device(with_options))
 
 
 def _text_encoding(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:

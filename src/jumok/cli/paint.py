@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import JSON, MODEL, PATH, QUIET, THREADS, print_json, say
+from jumok.cli.options import JSON, MODEL, PATH, QUIET, hardware_options, print_json, say
 from jumok.errors import ArgumentError, WriteError, counted
 
 
@@ -28,7 +28,7 @@ from jumok.errors import ArgumentError, WriteError, counted
     "--top-p", default=1.0, metavar="P", help="Sample from the smallest set of image tokens with total probability P."
 )
 @click.option("--seed", default=0, metavar="N", help="Random seed for sampling.")
-@THREADS
+@hardware_options
 @QUIET
 @JSON
 def command(
@@ -37,7 +37,7 @@ def command(
     out: Path,
     separate: bool,
     zoom: int,
-    threads: int | None,
+    hardware: dict[str, Any],
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -54,7 +54,7 @@ def command(
     PaintingOptions(**options)  # wrong options fail before anything is read
     _require_picture_name(out)
     with other_command_named(model):
-        painter = load(model, task="painter", threads=threads)
+        painter = load(model, task="painter", **hardware)
     for caption in captions:
         if unknown := painter.unknown_words(caption):
             words = ", ".join(json.dumps(word, ensure_ascii=False) for word in unknown)

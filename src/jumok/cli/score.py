@@ -13,7 +13,7 @@ from jumok.cli.options import (
     MODEL,
     SOURCE,
     TARGET,
-    THREADS,
+    hardware_options,
     print_json,
     reading_flags,
     say,
@@ -28,9 +28,11 @@ from jumok.errors import counted
 @MODEL
 @LANGUAGES
 @reading_flags("SRC TGT")
-@THREADS
+@hardware_options
 @JSON
-def command(model: Path, source: Path, target: Path | None, threads: int | None, as_json: bool, **reading: Any) -> None:
+def command(
+    model: Path, source: Path, target: Path | None, hardware: dict[str, Any], as_json: bool, **reading: Any
+) -> None:
     """Compute the probability of given translations.
 
     Writes a line for each pair: log-probability of the translation, its number of tokens including the end token, and
@@ -49,7 +51,7 @@ def command(model: Path, source: Path, target: Path | None, threads: int | None,
     files, options = [source] if target is None else [source, target], reading_options(**reading)
     refuse_unused_for_pairs(options, files)
     with other_command_named(model):
-        translator = load(model, task="translator", threads=threads)
+        translator = load(model, task="translator", **hardware)
     read = Rejections()
     pairs = aligned_texts(files, options, read)
     found = []

@@ -65,6 +65,20 @@ class TrainOptions:
     config: Annotated[Path | None, _Flag("FILE.toml", "Read settings from a file; options and --set override it.")] = (
         None
     )
+    device: Annotated[
+        str | None,
+        _Flag(
+            "NAME", "cpu, cuda, cuda:N, mps, xpu or auto: a card if there is one.  [default: auto]", setting="device"
+        ),
+    ] = None
+    precision: Annotated[
+        str | None,
+        _Flag(
+            "NAME",
+            "float32, bfloat16, float16 or auto: bfloat16 on a card that is fast at it, else float32.  [default: auto]",
+            setting="precision",
+        ),
+    ] = None
     seed: Annotated[int | None, _Flag("N", "Random seed.  [default: 1]", setting="seed")] = None
     fresh: Annotated[bool, _Flag(None, "Delete what was trained in RUN and start again.", argument=True)] = False
     continue_with_changes: Annotated[

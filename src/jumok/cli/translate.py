@@ -23,7 +23,7 @@ from jumok.cli.options import (
     OUT_FILE,
     QUIET,
     TEXTS,
-    THREADS,
+    hardware_options,
     print_json,
     say,
 )
@@ -43,7 +43,7 @@ _EXCERPT = 60  # characters shown of a doubtful line
 @BEAM
 @click.option("--n-best", default=1, metavar="N", help="Write the N best translations of each line, in columns.")
 @ENGINE
-@THREADS
+@hardware_options
 @click.option("--fast", is_flag=True, help="Faster. Output may differ slightly and depend on other lines of the batch.")
 @click.option("--scores", is_flag=True, help="Add a column with the score of each translation.")
 @click.option(
@@ -83,7 +83,7 @@ def command(
     files: tuple[Path, ...],
     out: Path | None,
     engine: str,
-    threads: int | None,
+    hardware: dict[str, Any],
     fast: bool,
     scores: bool,
     paragraphs: bool,
@@ -111,7 +111,7 @@ def command(
     options = _decoding_options(**decoding)
     require_file(out)
     with other_command_named(model):
-        translator = load(model, engine, task="translator", fast=fast, threads=threads)
+        translator = load(model, engine, task="translator", fast=fast, **hardware)
     if not files and sys.stdin.isatty():
         say("Write a sentence and press Enter. Ctrl-D ends.")
     if warn:

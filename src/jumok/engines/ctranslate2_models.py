@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from jumok.errors import ConfigError
 from jumok.system import WINDOWS, read_at_start, usable_cores
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.005  # seconds between two looks whether a result is there
@@ -37,12 +38,14 @@ class ExportFiles:
 
 class Ctranslate2Model:
     """A CTranslate2 object of class `kind` for an export, made again in every forked process that uses it.
-    One thread runs a batch, `workers` batches at a time (default: as many as there are cores): in a small model,
-    threads inside an operation cost more than they gain."""
+    On a CPU one thread runs a batch, `workers` batches at a time (default: as many as there are cores): in a small
+    model, threads inside an operation cost more than they gain. `device` is "cpu", "cuda", "cuda:N" or "auto": CUDA if
+    this CTranslate2 has it."""
 
-    def __init__(self, kind: str, directory: Path, workers: int | None, **options: Any) -> None:
-        self.workers = usable_cores() if workers is None else workers
-        self._kind, self._options = kind, options
+    def __init__(self, kind: str, directory: Path, workers: int | None, device: str = "cpu", **options: Any) -> None:
+        self.device, number = _device(device)
+        self.workers = (usable_cores() if self.device == "cpu" else 1) if workers is None else workers
+        self._kind, self._options = kind, {"device": self.device, "device_index": number, **options}
         self._lock = threading.Lock()
         self._files = ExportFiles(directory)
         self._model: Any = self._make(str(directory), self.workers)
@@ -69,7 +72,21 @@ class Ctranslate2Model:
         import ctranslate2
 
         kind = getattr(ctranslate2, self._kind)
-        return kind(path, device="cpu", inter_threads=workers, intra_threads=1, **self._options, **files)
+        return kind(path, inter_threads=workers, intra_threads=1, **self._options, **files)
+
+
+def _device(name: str) -> tuple[str, int]:
+    """The device in the words of CTranslate2: its kind and its number."""
+    import ctranslate2
+
+    cards = ctranslate2.get_cuda_device_count()
+    kind, _, number = name.partition(":")
+    if kind == "auto":
+        return ("cuda" if cards else "cpu"), 0
+    if kind == "cuda" and int(number or 0) >= cards:
+        there = f"the last CUDA card is cuda:{cards - 1}" if cards else "this CTranslate2 finds no CUDA card"
+        raise ConfigError(f'device="{name}" is not there: {there}. `engine="torch"` may know other devices.')
+    return kind, int(number or 0)
 
 
 def wait_for(future: Any) -> Any:

@@ -37,23 +37,44 @@ def load(
     *,
     task: Literal["translator"],
     threads: int | None = None,
+    device: str = "auto",
     fast: bool = False,
 ) -> TextTranslator: ...
 @overload
 def load(
-    path: str | Path, engine: str = "auto", *, task: Literal["classifier"], threads: int | None = None
+    path: str | Path,
+    engine: str = "auto",
+    *,
+    task: Literal["classifier"],
+    threads: int | None = None,
+    device: str = "auto",
 ) -> TextClassifier: ...
 @overload
 def load(
-    path: str | Path, engine: str = "auto", *, task: Literal["language_model"], threads: int | None = None
+    path: str | Path,
+    engine: str = "auto",
+    *,
+    task: Literal["language_model"],
+    threads: int | None = None,
+    device: str = "auto",
 ) -> TextLanguageModel: ...
 @overload
 def load(
-    path: str | Path, engine: str = "auto", *, task: Literal["image_classifier"], threads: int | None = None
+    path: str | Path,
+    engine: str = "auto",
+    *,
+    task: Literal["image_classifier"],
+    threads: int | None = None,
+    device: str = "auto",
 ) -> PictureClassifier: ...
 @overload
 def load(
-    path: str | Path, engine: str = "auto", *, task: Literal["painter"], threads: int | None = None
+    path: str | Path,
+    engine: str = "auto",
+    *,
+    task: Literal["painter"],
+    threads: int | None = None,
+    device: str = "auto",
 ) -> TextPainter: ...
 @overload
 def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any: ...
@@ -66,6 +87,7 @@ def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **o
     error. Options:
         engine="auto"  "ctranslate2", "torch", or "auto": CTranslate2 if the model was exported
         threads=None   CPU threads; None: as many as the cores that this process may use
+        device="auto"  "cpu", "cuda", "cuda:1", "mps", "xpu"; "auto": a card that the engine can use, else the CPU
         fast=False     translators only: faster, but output may differ slightly and depend on other lines of the batch
     """
     require_choice("engine", engine, ("auto", *ENGINES))
@@ -89,9 +111,9 @@ class SentenceEncoder(Protocol):
         """A vector [B, D] of length 1 for every text; zeros for a text without any token."""
 
 
-def load_sentence_encoder(path: str | Path, threads: int | None = None) -> SentenceEncoder:
-    """Load a model that turns sentences into vectors: a translator or a classifier."""
-    facade = load(path) if threads is None else load(path, threads=threads)
+def load_sentence_encoder(path: str | Path, **options: Any) -> SentenceEncoder:
+    """Load a model that turns sentences into vectors: a translator or a classifier. Options: those of `load`."""
+    facade = load(path, **options)
     if not isinstance(facade, SentenceEncoder):
         raise BundleError(f"{path}: has no encoder. Sentence vectors need a translator or a classifier.")
     return facade

@@ -12,6 +12,7 @@ from jumok.files import MAX_JSON_BYTES, UnreadableError, parse_json_object, read
 from jumok.tasks import resolve, task_of_config
 
 ENGINES = ("torch", "ctranslate2")
+CTRANSLATE2_DEVICES = ("auto", "cpu", "cuda")
 DIRECTORY, CERTIFICATE = "ctranslate2", "certificate.json"
 _NEW_COPY = (  # there are no weights to export again
     "This is a runtime-only copy: copy it again from where it came from, or make a new one from its run with "
@@ -41,21 +42,31 @@ def read_certificate(directory: Path) -> dict[str, Any]:
 
 
 def open_engine(
-    bundle: Bundle, engine: str, in_torch: str, in_ctranslate2: str | None, *, threads: int | None, **options: Any
+    bundle: Bundle,
+    engine: str,
+    in_torch: str,
+    in_ctranslate2: str | None,
+    *,
+    threads: int | None,
+    device: str = "auto",
+    **options: Any,
 ) -> Any:
     """The engine of a bundle, by references "module:name" to both engines of its task. "auto" is CTranslate2 where
-    there is an export. `options` are those of the CTranslate2 engine, which is also given how to make the other; None
-    if CTranslate2 cannot run models of this task."""
+    there is an export, and it knows the device. `options` are those of the CTranslate2 engine, which is also given how
+    to make the other; None if CTranslate2 cannot run models of this task."""
     if threads is not None:
         require_at_least(1, threads=threads)
-    original = partial(_torch_engine, bundle, in_torch, threads)
+    original = partial(_torch_engine, bundle, in_torch, threads, device)
     if in_ctranslate2 is None:
         if engine == "ctranslate2":
             raise BundleError(f'{bundle.path}: CTranslate2 cannot run this kind of model. Use `engine="torch"`.')
         return original()
-    directory = None if engine == "torch" else exported_model(bundle)
+    known = device.partition(":")[0] in CTRANSLATE2_DEVICES
+    if engine == "ctranslate2" and not known:
+        raise ConfigError(f'CTranslate2 does not run on device="{device}", but on {", ".join(CTRANSLATE2_DEVICES)}.')
+    directory = exported_model(bundle) if known and engine != "torch" else None
     if directory is not None:
-        return resolve(in_ctranslate2)(directory, bundle, original, threads=threads, **options)
+        return resolve(in_ctranslate2)(directory, bundle, original, threads=threads, device=device, **options)
     if engine == "ctranslate2":
         task = task_of_config(bundle.config)
         if task.conversion is None:
@@ -76,7 +87,7 @@ def needed_for(purpose: str) -> Iterator[None]:
         raise MissingWeightsError(error.path, purpose) from error
 
 
-def _torch_engine(bundle: Bundle, reference: str, threads: int | None) -> Any:
+def _torch_engine(bundle: Bundle, reference: str, threads: int | None, device: str) -> Any:
     bundle.require_all_weights()
     try:
         engine = resolve(reference)
@@ -84,4 +95,4 @@ def _torch_engine(bundle: Bundle, reference: str, threads: int | None) -> Any:
         if error.name not in ("torch", "jaxtyping"):
             raise
         raise MissingExtraError(error.name, "train", f"Running {bundle.path} with PyTorch") from error
-    return engine.from_bundle(bundle, threads)
+    return engine.from_bundle(bundle, threads, device)

@@ -17,6 +17,7 @@ from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_b
 from jumok.errors import BundleError, ConfigError
 from jumok.model.classifier import pool
 from jumok.model.config import config_from_dict
+from jumok.model.devices import choose_device, device_of
 from jumok.search.step import CacheT
 from jumok.system import forking_thread, usable_cores
 from jumok.tasks import resolve, task_of_config
@@ -85,11 +86,12 @@ class TorchEngine:
         self.model, self.threads = model, threads
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle, threads: int | None = None) -> Self:
-        """An engine with a model of its own. `threads` is by default PyTorch's number, or that of the usable cores if
-        this is smaller, as in a container with a CPU quota."""
+    def from_bundle(cls, bundle: Bundle, threads: int | None = None, device: str = "cpu") -> Self:
+        """An engine with a model of its own on a device; see `choose_device`. `threads` is by default PyTorch's number,
+        or that of the usable cores if this is smaller, as in a container with a CPU quota."""
         kind = resolve(task_of_config(bundle.config).model)
-        return cls(load_model(bundle, kind), threads or min(torch.get_num_threads(), usable_cores()))
+        model = load_model(bundle, kind).to(choose_device(device))
+        return cls(model, threads or min(torch.get_num_threads(), usable_cores()))
 
     @contextmanager
     def limited_threads(self) -> Iterator[None]:
@@ -107,8 +109,7 @@ class TorchEngine:
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
-        device: torch.device = self.model.embed.tokens.weight.device
-        return device
+        return device_of(self.model)
 
     @contextmanager
     def evaluating(self, longest: int) -> Iterator[None]:
@@ -151,7 +152,8 @@ class TorchEngine:
     def next_log_probs(self, states: Tensor) -> Tensor:
         """The log-probabilities [N, V] of the token after the states [N, D]; -inf for tokens that no text contains."""
         logits = self.model.logits(states).float()
-        logits[:, NEVER_WRITTEN] = -torch.inf
+        for token in NEVER_WRITTEN:  # a list as an index would be copied to the device in every step
+            logits[:, token] = -torch.inf
         return torch.log_softmax(logits, 1)
 
     def mean_states(self, encode: Callable[[Tensor], Tensor], texts: TokenIds, longest: int) -> FloatMatrix:

@@ -50,7 +50,7 @@ def masked_softmax(
     if mask is not None:
         some = mask.any(-1, keepdim=True)
         # A row of nothing but -∞ would be NaN, so these rows are unmasked here and zeroed at the end.
-        if not bool(some.all()):
+        if some.device.type != "cpu" or not bool(some.all()):  # a card is not asked: the host would have to wait
             mask, sighted = mask | ~some, some
         scores = scores.masked_fill_(~mask, -math.inf)
     if hard and scores.shape[-1] > 0:

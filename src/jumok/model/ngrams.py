@@ -5,6 +5,8 @@ better than either. In Korean and Chinese, character n-grams say more than token
 Axes: B texts, S tokens, R n-grams, C classes.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -29,15 +31,19 @@ class NgramScores(nn.Module):
 
     def rows(self, text: Int[Tensor, "B S"]) -> tuple[Int[Tensor, "B R"], Bool[Tensor, "B R"]]:
         """The table rows of a text's n-grams in ascending order, and which entries count: each row once."""
-        found, counted = self._table().rows(text.numpy())
-        return torch.from_numpy(found), torch.from_numpy(counted)
+        found, counted = self._table().rows(text.cpu().numpy())
+        return torch.from_numpy(found).to(text.device), torch.from_numpy(counted).to(text.device)
 
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        return torch.from_numpy(self._table()(text.numpy()))
+        return torch.from_numpy(self._table()(text.cpu().numpy())).to(text.device)
 
     def attribution(self, text: Int[Tensor, "1 S"], chosen: int) -> Float[Tensor, " S"]:
         """How much each token adds to the score of a class, less the mean of the others."""
-        return torch.from_numpy(self._table().attribution(text.numpy(), chosen))
+        return torch.from_numpy(self._table().attribution(text.cpu().numpy(), chosen)).to(text.device)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "NgramScores":
+        """The table stays in the memory of the host, where NumPy reads it, wherever the model is moved."""
+        return self
 
     def _table(self) -> NgramTable:
         """The same memory, for NumPy."""

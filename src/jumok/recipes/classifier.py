@@ -24,6 +24,7 @@ from jumok.metrics.classification import fit_share, fit_temperature
 from jumok.model.classifier import Classifier
 from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
+from jumok.model.devices import device_of, to_device
 from jumok.model.ngram_table import LONGEST_NGRAM
 from jumok.model.ngrams import NgramScores
 from jumok.recipes.labelled import LabelledRecipe
@@ -175,11 +176,13 @@ class ClassifierRecipe(LabelledRecipe):
         weights = None if settings.preset == NOTEBOOK else self.class_weights()
 
         def loss(batch: LabelledBatch) -> Tensor:
-            scores = model.encoder_scores(torch.from_numpy(batch.text))
+            device = device_of(model)
+            text, labels = (to_device(torch.from_numpy(array), device) for array in (batch.text, batch.labels))
+            scores = model.encoder_scores(text)
             return nn.functional.cross_entropy(
-                scores,
-                torch.from_numpy(batch.labels),
-                weight=weights,
+                scores.float(),
+                labels,
+                weight=None if weights is None else weights.to(device),
                 label_smoothing=settings.loss.smoothing,
                 reduction="sum",
             )

@@ -16,6 +16,7 @@ from jumok.engines.image_classifier.torch import TorchImageClassifier, standardi
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
+from jumok.model.devices import device_of, to_device
 from jumok.model.image_classifier import ImageClassifier
 from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
 from jumok.recipes.labelled import LabelledRecipe
@@ -128,10 +129,11 @@ class ImageClassifierRecipe(LabelledRecipe):
         weights, encoder = self.class_weights(), self.encoder
 
         def loss(batch: PictureBatch) -> Tensor:
+            device = device_of(model)
             return nn.functional.cross_entropy(
-                model(standardised(batch.pictures, encoder)),
-                torch.from_numpy(batch.labels),
-                weight=weights,
+                model(standardised(batch.pictures, encoder, device)).float(),
+                to_device(torch.from_numpy(batch.labels), device),
+                weight=weights.to(device),
                 label_smoothing=settings.loss.smoothing,
                 reduction="sum",
             )

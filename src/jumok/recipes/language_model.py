@@ -14,6 +14,7 @@ from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
+from jumok.model.devices import device_of, to_device
 from jumok.model.language_model import LanguageModel
 from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
@@ -75,7 +76,8 @@ class LanguageModelRecipe(Recipe):
         """Teacher forcing: each token given the true ones before it."""
 
         def loss(batch: TextBatch) -> Tensor:
-            states = model.states(torch.from_numpy(batch.target_in)).flatten(0, 1)
+            text = to_device(torch.from_numpy(batch.target_in), device_of(model))
+            states = model.states(text).flatten(0, 1)
             targets = torch.from_numpy(batch.target_out).flatten()
             return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, settings.loss.smoothing)
 

@@ -27,6 +27,7 @@ from jumok.engines.image_tokens import encode_pictures
 from jumok.engines.painter.torch import TorchPainter
 from jumok.engines.torch_models import load_model
 from jumok.model.config import BaseConfig, preset
+from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.pictures import PictureShape
@@ -183,7 +184,9 @@ class PainterRecipe(Recipe):
             left_out = torch.rand(len(captions)) < CAPTIONS_LEFT_OUT
             captions[left_out] = PAD
             captions[left_out, 0] = EOS
-            states = model.states(captions, torch.from_numpy(batch.target_in)).flatten(0, 1)
+            device = device_of(model)
+            target = to_device(torch.from_numpy(batch.target_in), device)
+            states = model.states(to_device(captions, device), target).flatten(0, 1)
             targets = torch.from_numpy(batch.target_out).flatten()
             return smoothed_cross_entropy(states, model.tokens.weight, targets, settings.loss.smoothing)
 

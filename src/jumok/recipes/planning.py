@@ -3,6 +3,7 @@ A plan is a function of the corpus and the request; only for minutes a few secon
 
 import itertools
 import json
+import os
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 from jumok.model.config import preset_table
+from jumok.model.devices import choose_device
 from jumok.recipes.recipe import PROBES, Recipe
 from jumok.system import usable_cores
 from jumok.training.auto import (
@@ -28,6 +30,7 @@ from jumok.training.auto import (
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.events import EventCallback, ignore_event
 from jumok.training.gradients import Gradients
+from jumok.training.precision import Precision, choose_precision
 from jumok.training.settings import Settings
 from jumok.training.trainer import FINAL_VALIDATIONS
 
@@ -127,9 +130,20 @@ def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: 
     """The choices of the task, then those of `auto`, of what was not asked for."""
     by_task = [_shared(choice, group.size) for choice in recipe.choices(asked) if not asked.has(choice.name)]
     chosen = asked.changed({choice.name: choice.value for choice in by_task})
-    choices = (*first, *by_task, *choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size))
+    sizes = choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size)
+    choices = (*first, *_hardware_choices(asked), *by_task, *sizes)
     settings = asked.changed({choice.name: choice.value for choice in choices})
     return replace(recorded_plan(recipe, settings, 0), choices=choices)
+
+
+def _hardware_choices(asked: Settings) -> list[Choice]:
+    """The card that `auto` found, and its number format. A CPU and float32 are not worth mentioning."""
+    hardware, choices = choose_hardware(asked), []
+    if asked.device == "auto" and hardware.device.type != "cpu":
+        choices.append(Choice("device", hardware.device.type, "the card that is there"))
+    if asked.precision == "auto" and hardware.name != "float32":
+        choices.append(Choice("precision", hardware.name, f"{hardware.device.type} is fast at it"))
+    return choices
 
 
 def _shared(choice: Choice, processes: int) -> Choice:
@@ -163,16 +177,17 @@ def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
     model = new_model(recipe, settings)
     loss = group.shard(model, recipe.loss(model, settings))
     optimizer, epochs = make_optimizer(model, settings), recipe.epochs(settings)
-    gradients = Gradients(loss, optimizer, may_split=not group.sharded)
+    gradients = Gradients(loss, optimizer, may_split=not group.sharded, precision=choose_hardware(settings))
     gradients.fill([epochs.largest()])  # batches that do not fit into memory are split from here on
     batches = itertools.chain.from_iterable(
         epochs.batches(epoch, range(epochs.size(epoch))) for epoch in itertools.count()
     )
 
     def step() -> None:
-        gradients.fill([next(batches)])
+        loss = gradients.fill([next(batches)])
         nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.clip)
         optimizer.step()
+        float(loss)  # waits for a card
 
     rounds = -(-chosen(settings.batch.accumulate) // group.size)
     seconds = measure_step(step, chosen(settings.stop.minutes), group.broadcast) * rounds
@@ -180,9 +195,18 @@ def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
 
 
 def new_model(recipe: Recipe, settings: Settings) -> nn.Module:
-    """A new model, always the same for a seed."""
+    """A new model, always the same for a seed, whatever the device."""
     torch.manual_seed(settings.seed)
-    return recipe.model(settings)
+    return recipe.model(settings).to(choose_hardware(settings).device)
+
+
+def choose_hardware(settings: Settings) -> Precision:
+    """The device and the number format that the settings ask for; of several cards the one of this process."""
+    device = choose_device(settings.device)
+    if device.type != "cpu" and device.index is None:
+        number = int(os.environ.get("LOCAL_RANK", "0")) % torch.get_device_module(device).device_count()
+        device = torch.device(device.type, number)
+    return Precision(choose_precision(settings.precision, device), device)
 
 
 def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:

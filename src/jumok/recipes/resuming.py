@@ -17,7 +17,8 @@ from jumok.training.settings import Settings
 
 def require_same(run: Path, before: Mapping[str, Any], asked: Settings) -> None:
     """Refuse other settings than the training was started with, and show which."""
-    changes = diff_settings(Settings.from_dict(before).to_dict(), asked.to_dict())  # settings new since: their default
+    started = Settings.from_dict(before).on(asked.device, asked.precision)  # settings new since: their default
+    changes = diff_settings(started.to_dict(), asked.to_dict())
     if changes:
         raise CheckpointError(
             f"{run}: this training was started with other settings:\n  " + "\n  ".join(changes) + "\n"

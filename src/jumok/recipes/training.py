@@ -21,6 +21,7 @@ from jumok.errors import ChangedDataError, ConfigError, did_you_mean
 from jumok.model.summary import count_parameters
 from jumok.recipes.planning import (
     Plan,
+    choose_hardware,
     chosen,
     make_optimizer,
     new_model,
@@ -102,7 +103,7 @@ def train(
     keep_freed_memory()
     limit_threads()
     with (
-        join_process_group(shard=request.get("shard", False)) as group,
+        join_process_group(shard=request.get("shard", False), device=choose_hardware(asked).device) as group,
         open_run(Path(out), recipe, group) as run,
         _progress_shown(request, group, f"{task_named(task).title} → {out}") as on_event,
     ):
@@ -128,7 +129,7 @@ def _progress_shown(request: TrainRequest, group: ProcessGroup, title: str) -> I
 
 
 def asked_settings(task: str, request: TrainRequest) -> Settings:
-    """All settings asked for. An impossible preset, model or length is refused before anything is written."""
+    """All settings asked for. An impossible preset, model, length or device is refused before anything is written."""
     given = request.get("settings")
     settings = given if isinstance(given, Settings) else Settings.from_dict({}).changed(given or {})
     names = {"preset": "preset", "minutes": "stop.minutes", "steps": "stop.steps", "epochs": "stop.epochs"}
@@ -137,6 +138,7 @@ def asked_settings(task: str, request: TrainRequest) -> Settings:
     )
     require_one_length(asked.stop)
     resolve(task_named(task).recipe).check_settings(asked)
+    choose_hardware(asked)
     return asked
 
 
@@ -184,7 +186,7 @@ class _Job:
         self.fresh = request.get("fresh", False) and os.environ.get(RESTART_COUNT, "0") == "0"
         self.before = None if self.fresh else run.read()
         self.note = request.get("note") or (self.before or {}).get("note")
-        self.unchanged = self.before is not None and Settings.from_dict(self.before["asked"]) == asked
+        self.unchanged = self.before is not None and Settings.from_dict(self.before["asked"]).same_training(asked)
         self.keeps_encoder = bool(self.before and self.before["keeps_vocabulary"])
         self.elapsed = 0.0  # seconds of this training, of earlier processes too; known at its end
 
@@ -282,7 +284,7 @@ class _Job:
     def resolve(self) -> tuple[Plan, Length]:
         """The plan as it was recorded, or a new one; the same in every process."""
         if self.before is not None and self.unchanged:
-            settings = Settings.from_dict(self.before["settings"])
+            settings = Settings.from_dict(self.before["settings"]).on(self.asked.device, self.asked.precision)
             changes = self.before["length"] or [[0, chosen(settings.stop.steps)]]
             plan = recorded_plan(self.recipe, settings, changes[0][1])
         else:
@@ -347,6 +349,7 @@ class _Job:
             on_event=self.on_event,
             stop_requested=self.stop_requested,
             group=group,
+            precision=choose_hardware(settings),
             began=self.began,
         )
 
@@ -392,7 +395,7 @@ class _Job:
         save_bundle(
             self.run.model,
             config=self.recipe.config(plan.settings).to_dict(),
-            weights={name: tensor.detach().numpy() for name, tensor in tensors.items()},
+            weights={name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()},
             encoder=(self.recipe.kind.encoder, self.recipe.corpus.encoder.to_bytes()),
             card=card,
         )

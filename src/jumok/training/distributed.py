@@ -5,7 +5,6 @@ Weights are never sent, except in sharded.py: all processes start with the same 
 """
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,11 +18,13 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from jumok.errors import ConfigError, OtherProcessError, TrainingError
+from jumok.model.devices import CPU
 
 JOIN_TIMEOUT = timedelta(minutes=5)  # for all processes to start: machines need not start at the same moment
 COLLECTIVE_TIMEOUT = timedelta(hours=6)  # from then on: the others wait while rank 0 validates
 # Rank 0 waits only for the others' part of a step. gloo may miss that a process has ended just when it sends to it.
 RANK_0_TIMEOUT = timedelta(minutes=30)
+CARD_BACKENDS = {"cuda": "nccl", "xpu": "xccl"}  # how cards send to each other; others send by way of the host
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"  # set by torchrun: how often it has started the same command again
 
 
@@ -45,17 +46,22 @@ class ProcessGroup:
         """The part of a full tensor that this process holds, sharded as `like` is."""
         return tensor
 
-    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
+    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients to a total norm of `max_norm`; returns the norm before."""
-        return float(nn.utils.clip_grad_norm_(parameters, max_norm))
+        return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def all_finite(self, tensors: Sequence[Tensor]) -> bool:
         """Whether no number in this process's parts of the tensors is NaN or infinite."""
         extremes = [value for tensor in tensors if tensor.numel() for value in torch.aminmax(tensor.detach())]
-        return all(math.isfinite(float(value)) for value in extremes)
+        devices = {value.device for value in extremes}
+        alike = (torch.stack([value for value in extremes if value.device == device]) for device in devices)
+        return all(bool(values.isfinite().all()) for values in alike)
 
-    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """Sum gradients (in place) and numbers over all processes; the sums are the same bits everywhere."""
+    def sum_gradients(self, gradients: Sequence[Tensor], loss: Tensor) -> None:
+        """Sum gradients and loss over all processes, in place; the sums are the same bits everywhere."""
+
+    def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
+        """The sums of some numbers over all processes, the same bits everywhere. They never go through a card."""
         return list(numbers)
 
     def broadcast(self, value: Any) -> Any:
@@ -74,18 +80,24 @@ SINGLE_PROCESS = ProcessGroup()
 
 
 class MultiProcess(ProcessGroup):
-    """Several processes, connected by torch.distributed (gloo)."""
+    """Several processes, connected by torch.distributed. Gradients are summed on the cards, where these have a way to
+    do it (NCCL); everything else is sent by gloo, and waits for no card."""
 
-    def __init__(self, rank: int, size: int) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int, size: int, device: torch.device = CPU) -> None:
+        self.rank, self.size, self.device = rank, size, device
 
-    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """One message for all gradients: many small ones would cost more than they carry."""
-        if gradients:
-            flat = torch.cat([gradient.flatten() for gradient in gradients])
-            dist.all_reduce(flat)
-            for gradient, part in zip(gradients, torch.split(flat, [each.numel() for each in gradients]), strict=True):
-                gradient.copy_(part.view_as(gradient))
+    def sum_gradients(self, gradients: Sequence[Tensor], loss: Tensor) -> None:
+        """One message for all: many small ones would cost more than they carry."""
+        tensors = [*gradients, loss]
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        if self.device.type not in ("cpu", *CARD_BACKENDS):
+            flat = flat.cpu()
+        dist.all_reduce(flat)
+        for tensor, part in zip(tensors, torch.split(flat, [each.numel() for each in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
+        """The sums of some numbers over all processes, the same bits everywhere."""
         sums = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(sums)
         return [float(number) for number in sums]
@@ -111,12 +123,12 @@ class MultiProcess(ProcessGroup):
 
     def barrier(self) -> None:
         """Wait until all processes have come here."""
-        dist.barrier()
+        self.sum_numbers([0.0])  # dist.barrier would go through the cards
 
 
 @contextmanager
-def join_process_group(*, shard: bool = False) -> Iterator[ProcessGroup]:
-    """The group this process belongs to, by its environment; left at the end."""
+def join_process_group(*, shard: bool = False, device: torch.device = CPU) -> Iterator[ProcessGroup]:
+    """The group this process belongs to, by its environment; left at the end. `device` is where it will compute."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size <= 1:
         if shard:
@@ -131,8 +143,10 @@ def join_process_group(*, shard: bool = False) -> Iterator[ProcessGroup]:
         raise ConfigError(f"WORLD_SIZE is {size}, but {', '.join(missing)} is not set. Start it with torchrun.")
     rank = int(os.environ["RANK"])
     try:
-        _connect(rank, size)
-        yield _multi_process(rank, size, shard)
+        _connect(rank, size, device)
+        group = _multi_process(rank, size, shard, device)
+        _require_same_device(group.all_gather(device.type))
+        yield group
     except RuntimeError as error:
         if not (isinstance(error, dist.DistError) or "gloo" in str(error)):
             raise
@@ -151,9 +165,13 @@ def _reason(error: RuntimeError) -> str:
     return f" ({found[1]})" if found else ""
 
 
-def _connect(rank: int, size: int) -> None:
+def _connect(rank: int, size: int, device: torch.device) -> None:
+    backend = "gloo"
+    if device.type in CARD_BACKENDS:
+        backend = f"cpu:gloo,{device.type}:{CARD_BACKENDS[device.type]}"
+        torch.accelerator.set_device_index(device)
     try:
-        dist.init_process_group("gloo", store=_rendezvous_store(), rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
+        dist.init_process_group(backend, store=_rendezvous_store(), rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
     except RuntimeError as error:
         raise TrainingError(
             f"The {size} processes of this training could not connect ({error}). Look how the others ended, "
@@ -171,9 +189,18 @@ def _rendezvous_store() -> Any:
     return dist.PrefixStore(f"jumok-{attempt}", store)  # type: ignore[attr-defined]
 
 
-def _multi_process(rank: int, size: int, shard: bool) -> ProcessGroup:
+def _require_same_device(kinds: Sequence[str]) -> None:
+    """Refuse processes that would not compute the same bits."""
+    if len(set(kinds)) > 1:
+        found = ", ".join(f"process {rank}: {kind}" for rank, kind in enumerate(kinds))
+        raise ConfigError(
+            f"The processes of this training have different devices ({found}). Choose one with `device=`."
+        )
+
+
+def _multi_process(rank: int, size: int, shard: bool, device: torch.device) -> ProcessGroup:
     if not shard:
-        return MultiProcess(rank, size)
+        return MultiProcess(rank, size, device)
     from jumok.training.sharded import Sharded  # here, because it takes a second to import
 
-    return Sharded(rank, size)
+    return Sharded(rank, size, device)

@@ -6,9 +6,9 @@ from importlib import metadata
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from jumok.system import usable_cores
+from jumok.training.precision import PRECISIONS, Precision
 
 version = cache(metadata.version)  # of an installed package: to read it takes as long as some training steps
 
@@ -23,13 +23,13 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in ("jumok", "torch", "sentencepiece", "numpy")}
 
 
-def environment(weight: Tensor, processes: int) -> dict[str, Any]:
-    """What every checkpoint records; a change is reported at resume. `weight` is any trained parameter."""
+def environment(precision: Precision, processes: int) -> dict[str, Any]:
+    """What every checkpoint records; a change is reported at resume."""
     return {
         **versions(),
         "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "threads": torch.get_num_threads(),
         "processes": processes,
-        "device": weight.device.type,
-        "dtype": str(weight.dtype),
+        "device": precision.device.type,
+        "dtype": str(PRECISIONS[precision.name]),
     }

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import TrainingError
+from jumok.training.precision import Precision
 from jumok.training.progress import TrainingBatch
 
 
@@ -20,29 +21,35 @@ class Gradients:
         on_split: Callable[[int], None] = lambda _: None,
         *,
         may_split: bool = True,
+        precision: Precision | None = None,
     ) -> None:
         self.loss, self.optimizer, self.on_split, self.may_split = loss, optimizer, on_split, may_split
+        self.precision = precision or Precision()
         self.parts = 1  # into how many parts a batch is split, because it did not fit into memory
 
-    def fill(self, batches: Sequence[TrainingBatch], before: Callable[[int], None] = lambda _: None) -> float:
-        """Sum loss and gradients over all batches; returns the loss. `before` is called with each batch's index."""
+    def fill(self, batches: Sequence[TrainingBatch], before: Callable[[int], None] = lambda _: None) -> Tensor:
+        """Sum loss and gradients over all batches; returns the loss. `before` is called with each batch's index.
+        With a loss scale the gradients are that many times too large."""
         while True:
             self.optimizer.zero_grad()
             try:
-                return sum(self._add(batch, index, before) for index, batch in enumerate(batches))
+                total = torch.zeros((), device=self.precision.device)
+                for index, batch in enumerate(batches):
+                    before(index)
+                    for part in self._parts(batch):
+                        total = total + self._add(part)
+                return total
             except (RuntimeError, MemoryError) as error:
                 if not _is_out_of_memory(error):
                     raise
                 self._split(batches, error)
 
-    def _add(self, batch: TrainingBatch, index: int, before: Callable[[int], None]) -> float:
-        before(index)
-        total = 0.0
-        for part in self._parts(batch):
+    def _add(self, part: TrainingBatch) -> Tensor:
+        with self.precision.computing():
             loss = self.loss(part)
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
-        return total
+        scale = self.precision.scale
+        (loss if scale is None else loss * scale.factor).backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
 
     def _split(self, batches: Sequence[TrainingBatch], error: BaseException) -> None:
         """Halve the parts from now on."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from jumok.errors import ConfigError
+from jumok.model.devices import to_device, widest_float
 
 BLOCK_NUMBERS = 2**23  # logits made at a time, 32 MB: larger products are faster, smaller blocks need less memory
 _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability loses digits
@@ -23,24 +24,28 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     vector and the sum of the states."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, product: torch.dtype
+    ) -> Tensor:
         vocabulary = len(weight)
         rows = max(1, BLOCK_NUMBERS // vocabulary)
         sure, spread = 1 - smoothing, smoothing / vocabulary
-        weight_sum = weight.sum(0)
+        weight_sum, wide = weight.sum(0), widest_float(states.device)
         states_gradient = torch.empty_like(states)
         weight_gradient = torch.zeros_like(weight)
         blocks = states.new_empty(2, min(rows, len(states)), vocabulary)
-        loss = states.new_zeros((), dtype=torch.float64)
+        loss = states.new_zeros((), dtype=wide)
+        factor = weight.to(product)
         for start in range(0, len(states), rows):
             part, target = states[start : start + rows], targets[start : start + rows]
-            logits = torch.mm(part, weight.t(), out=blocks[0, : len(part)])
+            logits = _multiply(part.to(product), factor.t(), out=blocks[0, : len(part)])
             gradient = torch.softmax(logits, -1, out=blocks[1, : len(part)])  # but for the target, taken out below
             target_logit, normaliser = _target_logit_and_normaliser(logits, gradient, target)
-            loss += (normaliser - sure * target_logit - spread * (part @ weight_sum)).sum(dtype=torch.float64)
-            gradient[torch.arange(len(part)), target] -= sure
-            torch.mm(gradient, weight, out=states_gradient[start : start + rows])
-            weight_gradient.addmm_(gradient.t(), part)
+            loss += (normaliser - sure * target_logit - spread * (part @ weight_sum)).sum(dtype=wide)
+            gradient[torch.arange(len(part), device=part.device), target] -= sure
+            narrow = gradient.to(product)
+            _multiply(narrow, factor, out=states_gradient[start : start + rows])
+            _add_product(weight_gradient, narrow.t(), part.to(product))
         states_gradient -= spread * weight_sum
         weight_gradient -= spread * states.sum(0)
         ctx.save_for_backward(states_gradient, weight_gradient)
@@ -48,14 +53,25 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         states_gradient, weight_gradient = ctx.saved_tensors
-        return states_gradient * gradient, weight_gradient * gradient, None, None
+        return states_gradient * gradient, weight_gradient * gradient, None, None, None
+
+
+def _multiply(left: Tensor, right: Tensor, *, out: Tensor) -> Tensor:
+    """The matrix product, in the number format of its factors, written into `out`."""
+    return torch.mm(left, right, out=out) if left.dtype == out.dtype else out.copy_(left @ right)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    total.addmm_(left, right) if left.dtype == total.dtype else total.add_(left @ right)
 
 
 def _target_logit_and_normaliser(logits: Tensor, probabilities: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The target's logit and log Σ exp of each row."""
     target_logit = logits.gather(1, targets[:, None])[:, 0]
+    if logits.device.type != "cpu":  # to ask whether there are unlikely ones would take longer
+        return target_logit, logits.logsumexp(-1)
     target_probability = probabilities.gather(1, targets[:, None])[:, 0]
     normaliser = target_logit - target_probability.log()
     unlikely = target_probability < _SAFE_PROBABILITY
@@ -71,11 +87,18 @@ def smoothed_cross_entropy(
     smoothing: float,
     pad: int = 0,
 ) -> Float[Tensor, ""]:
-    """The sum of the loss over all rows whose target is not `pad`. Divide by their number for the mean."""
+    """The sum of the loss over all rows whose target is not `pad`. Divide by their number for the mean.
+    Targets may be on the CPU and the states on a card: which rows are padding is then known without asking it."""
     if not 0 <= smoothing < 1:
         raise ConfigError(f"label smoothing {smoothing} must be at least 0 and below 1.")
-    real = targets != pad
-    if not bool(real.all()):
-        states, targets = states[real], targets[real]
-    loss: Tensor = _SmoothedCrossEntropy.apply(states, weight, targets, smoothing)  # type: ignore[no-untyped-call]
+    real = (targets != pad).nonzero()[:, 0]
+    if len(real) < len(targets):
+        states, targets = states.index_select(0, to_device(real, states.device)), targets[real]
+    targets = to_device(targets, states.device)
+    kind = states.device.type
+    product = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+    with torch.autocast(kind, enabled=False):  # products in the format of autocast, but all sums in that of the weights
+        loss: Tensor = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            states.to(weight.dtype), weight, targets, smoothing, product
+        )
     return loss

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from jumok.errors import ConfigError, did_you_mean
+from jumok.training.precision import PRECISIONS
 from jumok.training.schedule import SCHEDULES
 
 # Far beyond what anybody waits for, and nothing overflows on the way.
@@ -113,6 +114,8 @@ class Settings(_Section):
     """All settings. `model` holds fields of the model's config that differ from the preset's."""
 
     seed: int = Field(default=1, ge=0, le=_LARGEST_SEED)
+    device: str = Field(default="auto", description="cpu | cuda | cuda:N | mps | xpu; auto: a card if there is one")
+    precision: str = Field(default="auto", description=" | ".join(PRECISIONS))
     preset: str = "auto"
     model: dict[str, Any] = Field(default_factory=dict)
     tokenizer: TokenizerSettings = TokenizerSettings()
@@ -137,6 +140,14 @@ class Settings(_Section):
     def to_dict(self) -> dict[str, Any]:
         """Nested values, ready for JSON."""
         return self.model_dump(by_alias=True)
+
+    def same_training(self, other: Self) -> bool:
+        """Whether both describe the same training, on whatever hardware."""
+        return self.on(other.device, other.precision) == other
+
+    def on(self, device: str, precision: str) -> Self:
+        """A copy for other hardware."""
+        return self.changed({"device": device, "precision": precision})
 
     def has(self, name: str) -> bool:
         """Whether the setting of that dotted name was given a value, so that `auto` must not choose one."""

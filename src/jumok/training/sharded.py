@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -37,21 +38,22 @@ class Sharded(MultiProcess):
         wrapped = _Loss(model, loss)
         # Weights that are not trained have neither gradient nor moments: every process holds them in full.
         fixed = {parameter for parameter in model.parameters() if not parameter.requires_grad}
+        mesh = init_device_mesh(self.device.type, (self.size,))
         for module in [*_units(model), wrapped]:
-            fully_shard(module, ignored_params=fixed)
+            fully_shard(module, mesh=mesh, ignored_params=fixed)
             assert isinstance(module, FSDPModule)
             module.set_gradient_divide_factor(1.0)  # the sum of the gradients, not their mean
             module.set_force_sum_reduction_for_comms(True)
         return wrapped
 
-    def all_reduce(self, gradients: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
-        """Sum the numbers only: FSDP has summed the gradients in the backward pass."""
-        return super().all_reduce((), numbers)
+    def sum_gradients(self, gradients: Sequence[Tensor], loss: Tensor) -> None:
+        """Sum the loss only: FSDP has summed the gradients in the backward pass."""
+        super().sum_gradients((), loss)
 
-    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> float:
+    def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients by the norm over the parts of all processes."""
         norm = nn.utils.clip_grad_norm_(parameters, max_norm)
-        return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
     def all_finite(self, tensors: Sequence[Tensor]) -> bool:
         """Whether no number in this process's parts of the tensors is NaN or infinite."""

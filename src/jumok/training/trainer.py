@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.errors import TrainingError, WriteError
+from jumok.model.devices import seed_device
 from jumok.seeds import derive_seed
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import Checkpoint, flatten_optimizer, load_latest
@@ -21,6 +22,7 @@ from jumok.training.environment import environment
 from jumok.training.events import Event, EventCallback, LoggedEvent, ignore_event
 from jumok.training.gradients import Gradients
 from jumok.training.length import Length, TimeLimit
+from jumok.training.precision import Precision
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
 from jumok.training.records import ATTENTION, past_results, read_log
 from jumok.training.restoring import (
@@ -32,6 +34,7 @@ from jumok.training.restoring import (
 )
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import Schedule
+from jumok.training.updates import Updates
 
 CHECKPOINT_SECONDS = 300.0  # between two checkpoints, if `checkpoint.every` is not given
 REPORT_SECONDS = 1.0  # between two `step` events
@@ -61,6 +64,7 @@ class Trainer:
         on_event: EventCallback = ignore_event,
         stop_requested: Callable[[], bool] = lambda: False,
         group: ProcessGroup = SINGLE_PROCESS,
+        precision: Precision | None = None,
         full_model: nn.Module | None = None,
         began: float | None = None,
     ) -> None:
@@ -71,8 +75,11 @@ class Trainer:
         self.group, self.leads = group, group.rank == 0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.progress = Progress(validation_seconds=options.validation_seconds)
-        self.gradients = Gradients(loss, optimizer, self._report_split, may_split=not group.sharded)
-        self._environment = environment(self.parameters[0], group.size)
+        self.precision = precision or Precision()
+        may_split = not group.sharded
+        self.gradients = Gradients(loss, optimizer, self._report_split, may_split=may_split, precision=self.precision)
+        self.updates = Updates(self.parameters, optimizer, clip=options.clip, precision=self.precision, group=group)
+        self._environment = environment(self.precision, group.size)
         self._began = time.perf_counter() if began is None else began  # of this process's part of the training
         self._elapsed_before = 0.0  # seconds that earlier processes used
         self._saved = time.perf_counter()
@@ -135,38 +142,23 @@ class Trainer:
         Returns whether somebody asked to stop, and whether it is time for a checkpoint."""
         progress = self.progress
         batches = [batch for _, batch in window]
-        own_loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
+        loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
         if self.group.sharded and len(window) < -(-together // self.group.size):
             self._join_collectives()
         own_tokens = sum(batch.tokens for batch in batches)
-        numbers = [own_loss, own_tokens, float(self.stop_requested()), *self._rank_0_decides()]
-        gradients = [_gradient(parameter) for parameter in self.parameters]
-        loss, tokens, stop, last_step, save = self.group.all_reduce(gradients, numbers)
-        torch._foreach_mul_(gradients, 1 / tokens)
-        norm = self.group.clip_grad_norm(self.parameters, self.options.clip)
-        self._require_finite(loss / tokens, norm, batches, own_loss)
+        numbers = [own_tokens, float(self.stop_requested()), *self._rank_0_decides()]
+        tokens, stop, last_step, save = self.group.sum_numbers(numbers)
         self._change_length(int(last_step))
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.schedule(progress.step + 1)
-        self.optimizer.step()
+        self.updates.make(progress.step + 1, self.schedule(progress.step + 1), loss, int(tokens), batches)
         progress.step += 1
         progress.tokens += int(tokens)
-        progress.loss_sum += loss
-        progress.loss_tokens += int(tokens)
         return stop > 0, save > 0
 
-    def _require_finite(self, loss: float, norm: float, batches: list[TrainingBatch], own_loss: float) -> None:
-        """Fail, in all processes alike, if the loss or the gradient is not finite; name the batches it came from."""
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            own = [(math.isfinite(own_loss), batch.describe()) for batch in batches]
-            everywhere = [each for process in self.group.all_gather(own) for each in process]
-            suspects = [name for finite, name in everywhere if not finite]
-            # If the losses are finite and only the gradient is not, it may have come from any of them.
-            examples = "; ".join(suspects or [name for _, name in everywhere])
-            raise TrainingError(
-                f"The loss of step {self.progress.step + 1} is {loss}, its gradient norm {norm}: "
-                f"no update was made. Batch: {examples}. Try a smaller optimizer.lr; the last checkpoint is intact."
-            )
+    def _read_results(self) -> None:
+        """Add the losses of the last updates to the progress; an error if one of them was not finite."""
+        loss, tokens = self.updates.read()
+        self.progress.loss_sum += loss
+        self.progress.loss_tokens += tokens
 
     def _join_collectives(self) -> None:
         """Dummy forward and backward pass, so that this rank joins FSDP's collectives."""
@@ -177,8 +169,7 @@ class Trainer:
     def _seed(self, index: int) -> None:
         """Seed each batch of each step anew: it depends on no validation, no resume and no number of processes."""
         number = index % self.options.accumulate
-        # Not torch.manual_seed: for devices that are not there it notes where it was called from, which takes longer.
-        torch.default_generator.manual_seed(derive_seed(self.options.seed, "step", self.progress.step, number))
+        seed_device(self.precision.device, derive_seed(self.options.seed, "step", self.progress.step, number))
 
     def _try_largest_batch(self) -> None:
         """Better to run out of memory now than in three hours."""
@@ -287,6 +278,7 @@ class Trainer:
         }
 
     def _log_training(self) -> None:
+        self._read_results()
         progress = self.progress
         loss = progress.loss_sum / progress.loss_tokens
         progress.loss_sum, progress.loss_tokens = 0.0, 0
@@ -363,15 +355,16 @@ class Trainer:
     def _require_finite_state(self) -> None:
         """Fail, in all processes alike, if the last update has left anything that is not finite: the loss of a batch,
         a weight or a moment. The loss of the step itself was that of the weights before the update."""
+        self._read_results()
         batch = next(self.epochs.batches(self.progress.epoch, [0]))
         part, *_ = batch.halves() or (batch,)  # a full batch may not fit into memory
         self.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self.precision.computing():
             loss = float(self.gradients.loss(part)) / part.tokens
         self.model.train()
         moments = [value for state in self.optimizer.state.values() for value in state.values()]
         finite = self.group.all_finite([*self.parameters, *(value for value in moments if isinstance(value, Tensor))])
-        loss, damaged = self.group.all_reduce((), [loss / self.group.size, float(not finite)])
+        loss, damaged = self.group.sum_numbers([loss / self.group.size, float(not finite)])
         if not math.isfinite(loss):
             raise self._diverged(f"the loss is {loss}")
         if damaged:
@@ -429,6 +422,7 @@ class Trainer:
             "optimizer": optimizer_state,
             "order": self.epochs.digest(progress.epoch),
             "pieces": self.gradients.parts,
+            "loss_scale": self.precision.scale and self.precision.scale.to_state(),
             **self._environment,
         }
         groups = {"model": self.model.state_dict(), "optimizer": optimizer_tensors}
@@ -455,6 +449,8 @@ class Trainer:
         restore_weights(self.model, checkpoint, self.group)
         restore_optimizer_state(self.optimizer, checkpoint, self.group)
         self.gradients.parts = checkpoint.state["pieces"] if self.gradients.may_split else 1
+        if self.precision.scale is not None and checkpoint.state.get("loss_scale"):
+            self.precision.scale.restore(checkpoint.state["loss_scale"])
         if not is_same_order:  # the epoch that was begun cannot be continued; the next one can begin
             self.progress.epoch, self.progress.position = self.progress.epoch + 1, 0
             self._save()
@@ -480,10 +476,3 @@ class Trainer:
 
     def _report_rejected(self, path: Path, reason: str) -> None:
         self.on_event({"event": "rejected", "path": str(path), "reason": reason})
-
-
-def _gradient(parameter: Tensor) -> Tensor:
-    """Zeros where this process had no batch to learn from."""
-    if parameter.grad is None:
-        parameter.grad = torch.zeros_like(parameter)
-    return parameter.grad

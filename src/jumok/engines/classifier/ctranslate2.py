@@ -40,6 +40,7 @@ class Ctranslate2Classifier:
         fallback: Callable[[], ClassifierEngine],
         *,
         threads: int | None = None,
+        device: str = "cpu",
         compute: str = "default",
     ) -> None:
         self._config = ClassifierConfig.from_dict(bundle.config)
@@ -56,7 +57,7 @@ class Ctranslate2Classifier:
         ]
         self._share = weights.get("encoder_share", np.float32(1))
         self.fallback = cache(fallback)
-        self._model = Ctranslate2Model("Encoder", directory, threads, compute_type=compute)
+        self._model = Ctranslate2Model("Encoder", directory, threads, device, compute_type=compute)
 
     @property
     def classes(self) -> int:

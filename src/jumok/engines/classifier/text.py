@@ -71,11 +71,20 @@ class TextClassifier(Facade):
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, threads: int | None = None) -> Self:
+    def open(
+        cls,
+        bundle: Bundle,
+        encoder: Tokenizer,
+        engine: str = "auto",
+        *,
+        threads: int | None = None,
+        device: str = "auto",
+    ) -> Self:
         """The classifier of a bundle."""
         package = "jumok.engines.classifier"
         references = f"{package}.torch:TorchClassifier", f"{package}.ctranslate2:Ctranslate2Classifier"
-        return cls(open_engine(bundle, engine, *references, threads=threads), encoder, bundle.card, bundle.path)
+        opened = open_engine(bundle, engine, *references, threads=threads, device=device)
+        return cls(opened, encoder, bundle.card, bundle.path)
 
     def scores(self, texts: Sequence[str]) -> ClassScores:
         """Scores [B, C] before they become probabilities."""

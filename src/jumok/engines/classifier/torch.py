@@ -34,14 +34,14 @@ class TorchClassifier(TorchEngine):
         lengths = [len(text) + 1 for text in texts]
         with self.evaluating(self.model.attended(max(lengths, default=1)) - 1):
             for batch in sorted_batches(lengths, BATCH_TOKENS):
-                result[batch] = score(padded([[*texts[i], EOS] for i in batch])).numpy()
+                result[batch] = score(padded([[*texts[i], EOS] for i in batch], self.device)).cpu().numpy()
         return result
 
     @computing
     def states(self, rows: TokenIds) -> FloatMatrix:
         """The encoder states [B, S, D] of rows of ids with `</s>`; those of shorter ones padded."""
         with self.evaluating(self.model.attended(max(map(len, rows))) - 1):
-            states: FloatMatrix = self.model.encode(padded(rows)).numpy()
+            states: FloatMatrix = self.model.encode(padded(rows, self.device)).cpu().numpy()
         return states
 
     @computing
@@ -54,7 +54,7 @@ class TorchClassifier(TorchEngine):
     def attribution(self, text: Sequence[int], chosen: int | None) -> list[float]:
         """How much each token adds to the score of a class (None: the most probable), less that of the others.
         Gradient × input for the encoder; the score of an n-gram is shared by its tokens."""
-        row = padded([[*text, EOS]])
+        row = padded([[*text, EOS]], self.device)
         seen: list[Tensor] = []
 
         def record(_module: nn.Module, _inputs: Any, vectors: Tensor) -> Tensor:

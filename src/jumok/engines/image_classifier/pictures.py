@@ -49,10 +49,19 @@ class PictureClassifier(Facade):
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: PictureEncoder, engine: str = "auto", *, threads: int | None = None) -> Self:
+    def open(
+        cls,
+        bundle: Bundle,
+        encoder: PictureEncoder,
+        engine: str = "auto",
+        *,
+        threads: int | None = None,
+        device: str = "auto",
+    ) -> Self:
         """The classifier of a bundle."""
         in_torch = "jumok.engines.image_classifier.torch:TorchImageClassifier"
-        return cls(open_engine(bundle, engine, in_torch, None, threads=threads), encoder, bundle.card, bundle.path)
+        opened = open_engine(bundle, engine, in_torch, None, threads=threads, device=device)
+        return cls(opened, encoder, bundle.card, bundle.path)
 
     def pixels(self, pictures: Iterable[PictureSource]) -> PictureArray:
         """[B, H, W, C] The pictures in the shape that the model reads."""

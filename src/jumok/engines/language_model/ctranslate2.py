@@ -43,10 +43,11 @@ class Ctranslate2LanguageModel:
         *,
         tokenizer: Tokenizer,
         threads: int | None = None,
+        device: str = "cpu",
         compute: str = "default",
     ) -> None:
         self.longest = longest_text(LanguageModelConfig.from_dict(bundle.config))
-        self._model = Ctranslate2Model("Generator", directory, threads, compute_type=compute)
+        self._model = Ctranslate2Model("Generator", directory, threads, device, compute_type=compute)
         self._tokens = tokenizer.pieces(range(tokenizer.size))
         self.fallback = cache(fallback)
 

@@ -40,11 +40,19 @@ class TextLanguageModel(Facade):
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, threads: int | None = None) -> Self:
+    def open(
+        cls,
+        bundle: Bundle,
+        encoder: Tokenizer,
+        engine: str = "auto",
+        *,
+        threads: int | None = None,
+        device: str = "auto",
+    ) -> Self:
         """The language model of a bundle."""
         package = "jumok.engines.language_model"
         references = f"{package}.torch:TorchLanguageModel", f"{package}.ctranslate2:Ctranslate2LanguageModel"
-        opened = open_engine(bundle, engine, *references, threads=threads, tokenizer=encoder)
+        opened = open_engine(bundle, engine, *references, threads=threads, device=device, tokenizer=encoder)
         return cls(opened, encoder, bundle.card, bundle.path)
 
     def generate(

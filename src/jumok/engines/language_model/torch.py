@@ -41,7 +41,12 @@ class TorchLanguageModel(TorchEngine):
             [[best]] = sample(
                 step,
                 self.model.decoder.remember(),
-                Rules([limit], prefixes=[list(prompt)], no_repeat_ngram=options.no_repeat_ngram),
+                Rules(
+                    [limit],
+                    prefixes=[list(prompt)],
+                    no_repeat_ngram=options.no_repeat_ngram,
+                    device=self.device,
+                ),
                 seeds=[options.seed],
                 temperature=options.temperature,
                 top_k=options.top_k,

@@ -51,10 +51,18 @@ class TextPainter(Facade):
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
 
     @classmethod
-    def open(cls, bundle: Bundle, encoder: Tokenizer, engine: str = "auto", *, threads: int | None = None) -> Self:
+    def open(
+        cls,
+        bundle: Bundle,
+        encoder: Tokenizer,
+        engine: str = "auto",
+        *,
+        threads: int | None = None,
+        device: str = "auto",
+    ) -> Self:
         """The painter of a bundle."""
         reference = "jumok.engines.painter.torch:TorchPainter"
-        opened = open_engine(bundle, engine, reference, None, threads=threads)
+        opened = open_engine(bundle, engine, reference, None, threads=threads, device=device)
         return cls(opened, encoder, bundle.card, bundle.path)
 
     @overload

@@ -73,6 +73,7 @@ class Ctranslate2Translator:
         tokenizer: Tokenizer,
         fast: float | None = None,
         threads: int | None = None,
+        device: str = "cpu",
         compute: str = "default",
     ) -> None:
         self._fast = fast
@@ -82,7 +83,9 @@ class Ctranslate2Translator:
         self.fallback = cache(fallback)
         # Two threads inside an operation would make a single sentence a third faster on an idle machine, but four times
         # slower beside one busy process, and int8 slower always.
-        self._model = Ctranslate2Model("Translator", directory, threads, max_queued_batches=-1, compute_type=compute)
+        self._model = Ctranslate2Model(
+            "Translator", directory, threads, device, max_queued_batches=-1, compute_type=compute
+        )
 
     def generate(
         self, sources: TokenIds, options: SearchOptions, *, prefixes: TokenIds | None = None, bias: Bias | None = None

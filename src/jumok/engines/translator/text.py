@@ -124,6 +124,7 @@ class TextTranslator(Facade):
         engine: str = "auto",
         *,
         threads: int | None = None,
+        device: str = "auto",
         fast: bool = False,
     ) -> Self:
         """The translator of a bundle. `fast` restricts the output layer to a shortlist and may end beam search earlier
@@ -132,7 +133,8 @@ class TextTranslator(Facade):
             raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
         engine, package = "ctranslate2" if fast else engine, "jumok.engines.translator"
         references = f"{package}.torch:TorchTranslator", f"{package}.ctranslate2:open_export"
-        opened = open_engine(bundle, engine, *references, threads=threads, tokenizer=encoder, fast=fast)
+        hardware: Any = {"threads": threads, "device": device}
+        opened = open_engine(bundle, engine, *references, **hardware, tokenizer=encoder, fast=fast)
         return cls(opened, encoder, bundle.card, bundle.path)
 
     @overload

@@ -1,0 +1,71 @@
+"""In which number format the forward and backward passes compute. Weights, gradients, moments and sums are float32."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jumok.errors import ConfigError, require_choice
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+FIRST_SCALE, LEAST_SCALE = 2.0**16, 2.0**-4
+STEPS_TO_DOUBLE = 2000  # without an overflow
+
+
+def choose_precision(name: str, device: torch.device) -> str:
+    """The name of a number format; "auto" is bfloat16 on cards that are fast at it, else float32."""
+    require_choice("precision", name, ("auto", *PRECISIONS))
+    has_bfloat16 = device.type == "cpu" or _is_fast_at_bfloat16(device)
+    if name == "auto":
+        return "bfloat16" if device.type != "cpu" and has_bfloat16 else "float32"
+    if name == "bfloat16" and not has_bfloat16:
+        raise ConfigError(f'precision="bfloat16" is not supported by {device}. Use "float16" or "float32".')
+    return name
+
+
+def _is_fast_at_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    module: Any = torch.get_device_module(device)
+    return bool(getattr(module, "is_bf16_supported", lambda: False)())
+
+
+class LossScale:
+    """A factor that the loss is multiplied with before the backward pass, and gradients are divided by: float16 rounds
+    small gradients to 0. After an overflow it is halved and the update skipped; after many steps without, doubled.
+    It stays on the device: the host never waits for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.factor = torch.full((), FIRST_SCALE, device=device)
+        self.steps = torch.zeros((), device=device)  # since the last change
+
+    def update(self, overflowed: Tensor) -> None:
+        """Adapt the factor to the last step."""
+        self.steps = torch.where(overflowed, 0.0, self.steps + 1)
+        grown = self.steps >= STEPS_TO_DOUBLE
+        self.factor = torch.where(overflowed, self.factor / 2, torch.where(grown, self.factor * 2, self.factor))
+        self.steps = torch.where(grown, 0.0, self.steps)
+
+    def to_state(self) -> list[float]:
+        """For a checkpoint."""
+        return [float(self.factor), float(self.steps)]
+
+    def restore(self, state: list[float]) -> None:
+        """Continue with the state of a checkpoint."""
+        self.factor.fill_(state[0])
+        self.steps.fill_(state[1])
+
+
+class Precision:
+    """The number format of a training. `scale` is None but for float16."""
+
+    def __init__(self, name: str = "float32", device: torch.device | None = None) -> None:
+        self.name, self.device = name, device or torch.device("cpu")
+        self.scale = LossScale(self.device) if name == "float16" else None
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Context of a forward pass: matrix products are computed in this format, sums and norms in float32."""
+        if self.name == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, PRECISIONS[self.name])

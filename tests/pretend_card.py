@@ -1,0 +1,241 @@
+"""A pretend card: a PyTorch device that computes on the CPU, but is as strict as a real card about where tensors are.
+
+`install()` registers the device `card` once in a process, before its first backward pass. A tensor on it holds its
+values in an ordinary CPU tensor. A CPU tensor that meets one on the card is refused, `.numpy()` needs `.cpu()` first,
+random numbers come from a generator of the card's own, and every copy from the card to the host is noted with the line
+that asked for it.
+"""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.backend_registration import (
+    _DummyBackendModule,
+    _DummyPrivateUse1Hook,
+    _setup_privateuseone_for_python_backend,
+)
+
+NAME = "card"
+aten = torch.ops.aten
+# Operators whose result the host must know, for its value or to know a size: a real card waits for them.
+_READ_BY_THE_HOST = {
+    aten._local_scalar_dense.default,
+    aten.nonzero.default,
+    aten.equal.default,
+    aten.masked_select.default,
+    aten.is_nonzero.default,
+}
+_COPIES = ("aten::copy_", "aten::_to_copy", "aten::to")
+
+
+class Card(_DummyBackendModule):
+    """What `torch.card` is: the state of the card, and what PyTorch asks every device for."""
+
+    def __init__(self) -> None:
+        self.present = False  # whether the machine has a card
+        self.generator = torch.Generator()
+        self.generator.manual_seed(0)
+        self.memory: int | None = None  # the largest number of bytes in one allocation; None: no limit
+        self.waits: list[str] = []  # where the host waited for the card
+
+    def is_available(self) -> bool:
+        """Whether it is plugged in."""
+        return self.present
+
+    def manual_seed_all(self, seed: int) -> None:
+        """Seed the card's own generator."""
+        self.generator.manual_seed(seed)
+
+    manual_seed = manual_seed_all
+
+    def get_rng_state(self, device: Any = None) -> Tensor:
+        """The state of its generator."""
+        return self.generator.get_state()
+
+    def set_rng_state(self, state: Tensor, device: Any = None) -> None:
+        """Restore the state of its generator."""
+        self.generator.set_state(state)
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        """What autocast may compute in."""
+        return [torch.bfloat16, torch.float16]
+
+    def is_bf16_supported(self) -> bool:
+        """As a modern card."""
+        return True
+
+    def synchronize(self, device: Any = None) -> None:
+        """Nothing is ever pending."""
+
+
+CARD = Card()
+
+
+class _Hook(_DummyPrivateUse1Hook):
+    def is_available(self) -> bool:
+        return CARD.present
+
+
+class CardTensor(torch.Tensor):
+    """A tensor on the card; `host` holds its values."""
+
+    host: Tensor
+    __torch_function__ = torch._C._disabled_torch_function_impl  # else a result on the CPU would be of this class too
+
+    @staticmethod
+    def __new__(cls, host: Tensor) -> "CardTensor":
+        tensor = torch.Tensor._make_wrapper_subclass(
+            cls,
+            host.size(),
+            strides=host.stride(),
+            storage_offset=host.storage_offset(),
+            dtype=host.dtype,
+            device=torch.device(NAME, 0),
+        )
+        tensor.host = host
+        return tensor
+
+    def __repr__(self) -> str:
+        return f"{NAME}:0 {self.host!r}"
+
+    def tolist(self) -> Any:
+        """As every card: a copy to the host first."""
+        host: Tensor = self.cpu()
+        return host.tolist()
+
+    @classmethod
+    def __torch_dispatch__(cls, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _run(op, args, kwargs or {})
+
+
+def _run(op: Any, args: Any, kwargs: Any) -> Any:
+    """An operator on the card: the same one on the CPU tensors inside."""
+    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    goes_to_host = _goes_to_host(op, args, kwargs)
+    if not op.name().startswith(_COPIES):
+        _refuse_host_tensors(op, given)
+    if goes_to_host or op in _READ_BY_THE_HOST or _has_boolean_index(op, args):
+        CARD.waits.append(_asked_by(op))
+    with _random_numbers_of_the_card(op):
+        result = op(*tree_map(_to_host, args), **tree_map(_to_host, kwargs))
+    if goes_to_host:
+        return args[0] if op.name() == "aten::copy_" else result
+    known = {id(tensor.host): tensor for tensor in given if isinstance(tensor, CardTensor)}
+    with torch.inference_mode(torch.is_inference_mode_enabled() and not _is_view_of_trainable(op, given)):
+        return tree_map(lambda leaf: _to_card(leaf, known), result)
+
+
+def _is_view_of_trainable(op: Any, given: list[Tensor]) -> bool:
+    """Views of ordinary tensors are ordinary tensors, in inference mode too."""
+    return any(returned.alias_info for returned in op._schema.returns) and not any(map(torch.is_inference, given))
+
+
+def _goes_to_host(op: Any, args: Any, kwargs: Any) -> bool:
+    if op.name() == "aten::copy_":
+        return not isinstance(args[0], CardTensor)
+    devices = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.device)]
+    return any(device.type == "cpu" for device in devices)
+
+
+def _refuse_host_tensors(op: Any, given: list[Tensor]) -> None:
+    for tensor in given:
+        if not isinstance(tensor, CardTensor) and tensor.ndim > 0:  # a number may meet any device
+            raise RuntimeError(f"{op}: a CPU tensor of shape {tuple(tensor.shape)} meets a tensor on {NAME}:0")
+
+
+def _has_boolean_index(op: Any, args: Any) -> bool:
+    """Reading by a boolean mask needs the number of its elements; writing by one does not."""
+    if op is not aten.index.Tensor:
+        return False
+    return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+
+
+def _asked_by(op: Any) -> str:
+    """The line of our own code that an operator came from."""
+    own = [frame for frame in traceback.extract_stack() if "/jumok/" in frame.filename.replace("\\", "/")]
+    where = f"{own[-1].filename.replace(chr(92), '/').rpartition('/jumok/')[2]}:{own[-1].name}" if own else "a test"
+    return f"{where} {op.name()}"
+
+
+@contextmanager
+def _random_numbers_of_the_card(op: Any) -> Iterator[None]:
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        yield
+        return
+    host = torch.default_generator.get_state()
+    torch.default_generator.set_state(CARD.generator.get_state())
+    try:
+        yield
+    finally:
+        CARD.generator.set_state(torch.default_generator.get_state())
+        torch.default_generator.set_state(host)
+
+
+def _to_host(leaf: Any) -> Any:
+    if isinstance(leaf, CardTensor):
+        return leaf.host
+    return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+
+
+def _to_card(leaf: Any, known: dict[int, CardTensor]) -> Any:
+    if not isinstance(leaf, Tensor):
+        return leaf
+    if CARD.memory is not None and leaf.untyped_storage().nbytes() > CARD.memory and id(leaf) not in known:
+        raise torch.OutOfMemoryError(f"{NAME}:0 cannot allocate {leaf.nbytes:,} bytes")
+    if id(leaf) not in known:
+        return CardTensor(leaf)
+    assert known[id(leaf)].shape == leaf.shape, "an operator resized a tensor, which the pretend card cannot do"
+    return known[id(leaf)]
+
+
+def _register_autocast(library: torch.library.Library) -> None:
+    """Products in the lower precision of autocast; what needs the range or the digits in float32."""
+    products = ("linear", "matmul", "mm", "bmm", "addmm", "scaled_dot_product_attention")
+    for name, lower in [*((each, True) for each in products), ("softmax.int", False), ("layer_norm", False)]:
+        base, _, variant = name.partition(".")
+        op = getattr(getattr(aten, base), variant or "default")
+
+        def kernel(*args: Any, op: Any = op, lower: bool = lower, **kwargs: Any) -> Any:
+            wanted = torch.get_autocast_dtype(NAME) if lower else torch.float32
+
+            def cast(leaf: Any) -> Any:
+                return leaf.to(wanted) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+
+            with torch.autocast(NAME, enabled=False):
+                return op(*tree_map(cast, args), **tree_map(cast, kwargs))
+
+        library.impl(name, kernel, "AutocastPrivateUse1")
+
+
+_make_tensor = torch.tensor
+
+
+def tensor(data: Any, *, device: Any = None, **options: Any) -> Tensor:
+    """To be used as `torch.tensor`, which calls kernels in a way that a device written in Python cannot answer."""
+    made = _make_tensor(data, **options)
+    return made if device is None else made.to(device)
+
+
+_installed: list[Any] = []
+
+
+def install() -> Card:
+    """Register the card with PyTorch, once; returns it."""
+    if not _installed:
+        _setup_privateuseone_for_python_backend(NAME, backend_module=CARD, hook=_Hook())
+        library = torch.library.Library("_", "IMPL")
+        library.fallback(lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1")
+        factories = torch.library.Library("aten", "IMPL")
+        for overload in ("arange", "arange.start", "arange.start_step"):  # PyTorch's own would resize a tensor
+            name, _, variant = overload.partition(".")
+            op = getattr(getattr(aten, name), variant or "default")
+            factories.impl(overload, lambda *args, op=op, **kwargs: _run(op, args, kwargs), "PrivateUse1")
+        library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+        _register_autocast(factories)
+        _installed.extend((library, factories))
+    return CARD
