@@ -33,7 +33,7 @@ export function chart({ series, x, y, width = 620, height = 280, range, log = fa
   });
   const names = series.length > 1 ? h("p", { class: "legend" }, series.map((one, index) => h("span", {}, h("i", { class: "swatch", style: { background: one.color ?? COLORS[index % COLORS.length] } }), one.name))) : null;
   const csv = () => table([["series", "x", "y"], ...series.filter((one) => !one.mark).flatMap((one) => one.points.map(([at, value]) => [one.name, at, value]))]);
-  return { element: h("div", { class: "map-scroller" }, svg, names), svg: () => standalone(svg, series.map((one, index) => [one.name, one.color ?? COLORS[index % COLORS.length]])), csv };
+  return { element: h("div", { class: "chart-scroller" }, svg, names), svg: () => standalone(svg, series.map((one, index) => [one.name, one.color ?? COLORS[index % COLORS.length]])), csv };
 }
 
 function extent(values) {
@@ -87,7 +87,7 @@ export function barChart({ rows, series, range, label, width = 720 }) {
   const colors = series.map((name, which) => [name, COLORS[which]]);
   const names = series.length > 1 ? h("p", { class: "legend" }, colors.map(([name, color]) => h("span", {}, h("i", { class: "swatch", style: { background: color } }), name))) : null;
   const csv = () => table([["", ...series], ...rows.map((row) => [row.name, ...row.values.map((value) => (Number.isFinite(value) ? value : ""))])]);
-  return { element: h("div", { class: "map-scroller" }, names, svg), svg: () => standalone(svg, series.length > 1 ? colors : []), csv };
+  return { element: h("div", { class: "chart-scroller" }, names, svg), svg: () => standalone(svg, series.length > 1 ? colors : []), csv };
 }
 
 function shortened(text) {

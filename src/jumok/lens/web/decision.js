@@ -103,7 +103,7 @@ function sum(found) {
     ["difference", found.difference],
   ];
   return [
-    h("dl", { class: "facts inline" }, parts.map(([key, value]) => [h("dt", {}, t(`decision.sum.${key}`)), h("dd", { "data-sum": key }, number(value, 4))])),
+    h("dl", { class: "facts inline" }, parts.map(([key, value]) => h("div", {}, h("dt", {}, t(`decision.sum.${key}`)), h("dd", { "data-sum": key }, number(value, 4))))),
     h("p", { class: "quiet" }, t("decision.sum.note", { points: found.points })),
   ];
 }

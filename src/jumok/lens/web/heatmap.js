@@ -6,7 +6,7 @@ import { h, number } from "jumok/dom.js";
 
 const LABEL_FONT = 13;
 const READABLE = 46; // pixels: a cell that a short token fits above
-const NARROWEST = 34; // in which a value with two digits can be read
+const NARROWEST = 30; // in which a value with two digits can be read
 const SMALLEST = 3;
 const MANY = 24; // columns that are shown at a readable size without being asked
 const PADDING = 8;
@@ -116,7 +116,7 @@ export class Heatmap {
         const color = scale.color(value(row, column));
         pen.fillStyle = css(color);
         pen.fillRect(x, y, width - gap, height - gap);
-        if (numbers && width >= 38) {
+        if (numbers && width >= NARROWEST) {
           pen.fillStyle = ink(color);
           pen.font = font(11);
           pen.textAlign = "center";

@@ -215,7 +215,7 @@ async function showArray(root, app, head, array, step) {
     h(
       "dl",
       { class: "facts inline" },
-      ["min", "mean", "max", "norm"].map((key) => [h("dt", {}, t(`statistic.${key}`)), h("dd", { "data-statistic": key }, number(facts[key], 4))]),
+      ["min", "mean", "max", "norm"].map((key) => h("div", {}, h("dt", {}, t(`statistic.${key}`)), h("dd", { "data-statistic": key }, number(facts[key], 4)))),
     ),
     decoderSays(app, array.name, step),
   );

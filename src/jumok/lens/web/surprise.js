@@ -39,7 +39,7 @@ export async function show(root, app) {
     h(
       "dl",
       { class: "facts inline" },
-      [["total", total], ["mean", total / bits.length], ["perplexity", 2 ** (total / bits.length)]].map(([key, value]) => [h("dt", {}, t(`surprise.${key}`)), h("dd", { "data-surprise": key }, number(value, 2))]),
+      [["total", total], ["mean", total / bits.length], ["perplexity", 2 ** (total / bits.length)]].map(([key, value]) => h("div", {}, h("dt", {}, t(`surprise.${key}`)), h("dd", { "data-surprise": key }, number(value, 2)))),
     ),
     figure({
       title: t("surprise.bars"),
