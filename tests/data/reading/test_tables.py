@@ -19,7 +19,7 @@ from jumok.data.reading.detection import find_encoding
 from jumok.data.reading.headers import language_of, side_of
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.options import reading_options
-from jumok.data.reading.pairs import read_pairs
+from jumok.data.reading.pairs import aligned_texts, read_lines, read_pairs
 from jumok.data.reading.passages import read_passages
 from jumok.errors import ConfigError, InputError
 
@@ -383,3 +383,37 @@ def test_passages_of_tables_are_one_column(write: Write) -> None:
         list(read_passages([unnamed], Rejections()))
     chosen = read_passages([unnamed], Rejections(), options=reading_options(columns="beta", count=1))
     assert [each.inputs[0] for each in chosen] == ["2"]
+
+
+def test_a_header_of_language_codes_is_no_pair_even_if_columns_are_chosen_by_number(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("en,de,fr\na cat,eine Katze,un chat\na dog,ein Hund,un chien\n", encoding="utf-8")
+    found = list(aligned_texts([file], reading_options(columns=(2, 3))))
+    assert found == [("eine Katze", "un chat"), ("ein Hund", "un chien")]
+
+
+def test_the_title_above_a_header_is_not_counted_as_a_lost_pair(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("Glossary,\n,\nEnglish,German\na cat,eine Katze\na dog,ein Hund\n", encoding="utf-8")
+    rejections = Rejections()
+    assert len(list(read_pairs([file], rejections))) == 2
+    assert rejections.total - rejections.not_meant == 0
+    file.write_text("a bird,\na cat,eine Katze\na dog,ein Hund\n", encoding="utf-8")  # no header: it may be a pair
+    rejections = Rejections()
+    assert len(list(read_pairs([file], rejections))) == 2
+    assert rejections.total == 1
+
+
+def test_a_header_in_an_encoding_that_is_not_recognised_asks_for_the_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    rows = [f"a cat {number},un cœur à 5 € {number}" for number in range(50)]
+    file.write_bytes("\n".join(["Anglais,Français", *rows]).encode("iso8859-15"))
+    with pytest.raises(InputError, match=r"a\.csv:1: is not valid UTF-8.*`encoding="):
+        list(aligned_texts([file]))
+    assert len(list(aligned_texts([file], reading_options(encoding="iso8859-15")))) == 50
+
+
+def test_a_workbook_given_as_a_text_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
+    with pytest.raises(InputError, match="is a workbook; text is read here"):
+        list(read_lines(tmp_path / "a.xlsx"))

@@ -20,6 +20,10 @@ _IDENTIFIER = re.compile(r"(?=\S*(\d|\w[._:]\w))\S+")
 TOO_FEW_COLUMNS = Damage("fewer columns than needed")
 NOT_AS_THE_HEADER = Damage("another number of columns than the header")
 NOT_AS_MOST_LINES = Damage("another number of columns than most lines have")
+NOT_RECOGNISED = (
+    "{where}: is not valid UTF-8, and its encoding was not recognised. Say which it is, for example: "
+    '`encoding="cp1252"`.'
+)
 _EXAMPLE_CHARACTERS = 40
 
 
@@ -74,6 +78,8 @@ def pair_columns(rows: SampleRows, name: str, options: ReadingOptions) -> TableC
         raise InputError(ask_for_columns(rows, name, "source and target", longest_columns(texts, 2)))
     known = [cell for cell in names if side_of(cell) or (language_of(cell) and not is_language_code(cell))]
     if len(names) == 2 and len(known) == 1 and len(rows) > 1:
+        if "\ufffd" in "".join(names):
+            raise InputError(NOT_RECOGNISED.format(where=f"{name}:{number}"))
         raise InputError(
             f'{name}:{number}: "{names[0]}" and "{names[1]}" may be the names of the columns, or a pair. If they are '
             f"names, say so: `columns={literal(names)}`; if they are a pair: `columns=(1, 2)`."
@@ -92,7 +98,13 @@ def chosen_columns(wanted: Sequence[str], rows: SampleRows, name: str) -> TableC
     if by_name:
         return _below_header(places, rows, name)
     width = max(usual_width(texts), *(place + 1 for place in places))
-    return TableColumns(places, width, names if _sides_by_header(texts) or is_header(texts) else ())
+    named = _sides_by_header(texts) or is_header(texts) or _names_languages(names)
+    return TableColumns(places, width, names if named else ())
+
+
+def _names_languages(names: Sequence[str]) -> bool:
+    """Whether every column is named after another language, as in a table of more than two."""
+    return len(names) > 2 and None not in (found := {language_of(name) for name in names}) and len(found) == len(names)
 
 
 def _below_header(places: tuple[int, ...], rows: SampleRows, name: str) -> TableColumns:
@@ -179,7 +191,10 @@ def longest_columns(rows: Sequence[Sequence[str]], count: int) -> list[int]:
 def ask_for_columns(rows: SampleRows, name: str, roles: str, places: Sequence[int]) -> str:
     """The message that lists the columns, and names the option that chooses among them, with some for example."""
     texts = [cells for _, cells in rows]
-    names = [rows[0][1][place] for place in places if place < len(rows[0][1])] if is_header(texts) else []
+    is_named = is_header(texts) or _names_languages(rows[0][1])
+    names = [rows[0][1][place] for place in places if place < len(rows[0][1])] if is_named else []
+    if any("\ufffd" in name for name in rows[0][1]):
+        return NOT_RECOGNISED.format(where=f"{name}:{rows[0][0]}")
     by_name = all(names) and len(set(names)) == len(places)
     choice: Sequence[str | int] = names if by_name else [place + 1 for place in places]
     return (

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 
 from jumok.errors import InputError
 
-_SHOWN = {"cp949": "CP949 (EUC-KR)", "cp932": "Shift-JIS", "euc_jp": "EUC-JP", "gb18030": "GB18030", "big5": "Big5"}
+_SHOWN = {"cp949": "CP949 (EUC-KR)", "cp932": "Shift-JIS", "euc_jp": "EUC-JP", "gb18030": "GB18030", "big5": "Big5"} | {
+    "mac_roman": "Mac Roman",
+    "mac_cyrillic": "Mac Cyrillic",
+}
 _BOMS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",

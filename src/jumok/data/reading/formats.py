@@ -43,13 +43,14 @@ def _table_records(path: str | Path, options: ReadingOptions, rejections: Reject
     layout = FileLayout(lines.display_name(path))
     rows = table_rows(path, options, layout)
     first = list(islice(rows, LOOKED_AT))
-    readable = without_title(sample_rows(first))  # a damaged or blank line or a title may come before the header
+    sample = sample_rows(first)
+    readable = without_title(sample)  # a damaged or blank line or a title may come before the header
     columns = pair_columns(readable, layout.file, options)
     columns.describe(layout, ("source", "target"))
     rejections.layouts.append(layout)
-    header_line = readable[0][0] if columns.header else None
+    skipped = {number for number, _ in sample[: len(sample) - len(readable) + 1]} if columns.header else ()
     for number, cells in chain(first, rows):
-        if number != header_line:
+        if number not in skipped:  # titles and the header
             source, target = columns.cells(cells)
             yield number, source, target
 

@@ -38,7 +38,6 @@ def same_language(found: str, wanted: str) -> bool:
 def only_two(found: list[str], where: str) -> Languages:
     """The two languages of the first record, for all records: later ones may name them in another order."""
     if len(found) != 2:
-        raise InputError(
-            f'{where}: {len(found)} languages ({", ".join(found)}); say which two are meant: `languages=("en", "ko")`.'
-        )
+        example = f'`languages=("{found[0]}", "{found[1]}")`' if len(found) > 1 else '`languages=("en", "ko")`'
+        raise InputError(f"{where}: {len(found)} languages ({', '.join(found)}); say which two are meant: {example}.")
     return found[0], found[1]

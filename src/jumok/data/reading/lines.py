@@ -27,13 +27,14 @@ _CHUNK_BYTES = 1 << 18
 _HEAD_BYTES = 4  # at least: the longest byte-order mark
 _BOM = b"\xef\xbb\xbf"
 
+_ZIP = b"PK\x03\x04"
 # Kinds of files that are often given by mistake.
 _SIGNATURES = {
     b"\x89PNG": "is a PNG image, not text.",
     b"\xff\xd8\xff": "is a JPEG image, not text.",
     b"RIFF": "is a WebP image, a sound or a video, not text.",
     b"%PDF-": "is a PDF document; save its text as UTF-8 first.",
-    b"PK\x03\x04": "is a ZIP archive, as .xlsx, .ods and .docx are; name a workbook .xlsx, or save its text as UTF-8.",
+    _ZIP: "is a ZIP archive, as .xlsx, .ods and .docx are; name a workbook .xlsx, or save its text as UTF-8.",
     b"\xd0\xcf\x11\xe0": "is an old or encrypted Office document; save its table as .xlsx, or its text as UTF-8.",
     b"\x1f\x8b": "is compressed by gzip; give it a name that ends in .gz.",
     b"\xfd7zXZ\0": "is compressed by xz; give it a name that ends in .xz.",
@@ -93,6 +94,8 @@ def byte_lines(path: str | Path, encoding: str | None = None) -> Iterator[bytes 
     (other than UTF-8), is replaced by a `Damage`. Without an `encoding`: UTF-8, or what a byte-order mark says."""
     head, chunks = _with_head(byte_chunks(path))
     encoding = encodings.agreed(encodings.encoding_by_bom(head), encoding, display_name(path))
+    if head.startswith(_ZIP) and format_of(path) in (".xlsx", ".xlsm"):
+        raise InputError(f"{path}: is a workbook; text is read here, a line at a time. Save the column as a text file.")
     _refuse_binary(display_name(path), head, encoding)
     if encodings.is_wide(encoding):
         lines: Iterator[bytes | Damage] = _split(encodings.utf8_chunks(chunks, encoding))
