@@ -122,6 +122,7 @@ register(
         recipe="jumok.recipes.image_classifier:ImageClassifierRecipe",
         facade="jumok.engines.image_classifier.pictures:PictureClassifier",
         evaluation="jumok.recipes.evaluating.image_classifier:evaluate",
+        lens="jumok.lens.image_classifier:trace",
     )
 )
 _register_built_in("translator", "translator", "Translator", "translator", "echo {text} | jumok translate -m {run}")

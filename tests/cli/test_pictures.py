@@ -153,6 +153,26 @@ def test_changed_pictures_are_noticed(trained: Path, tmp_path: Path, capsys: pyt
     assert load_bundle(out).config["height"] == 12
 
 
+def test_patches_add_up_to_the_scores_and_are_drawn(trained: Path, tmp_path: Path) -> None:
+    from jumok.lens import load_trace, trace
+
+    classifier = jumok.load(trained / "run")
+    path = trained / "pictures" / "lying" / "2.png"
+    found = trace(classifier, path)
+    [scores] = classifier.scores([path])
+    bias = classifier.engine.model.head.bias.numpy()
+    assert np.allclose(found["patch_scores"].values.sum(0) + bias, scores, atol=1e-5)
+    assert found["patch_scores"].axes == ("position", "class")
+    assert found.output == "lying"
+    assert found["encoder.0.self.weights"].shape == (2, 9, 9)
+    assert np.allclose(found["encoder.0.self.weights"].values.sum(-1), 1)
+    found.save(tmp_path / "trace")
+    assert np.array_equal(load_trace(tmp_path / "trace")["picture"].values, classifier.pixels([path])[0])
+    figure = tmp_path / "patches.png"
+    assert run(["plot", "patches", "-m", str(trained / "run"), str(path), "-o", str(figure)]) == 0
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
 def write_one_class(directory: Path) -> Path:
     shutil.move(directory / "lying", directory / "only" / "lying")
     return directory / "only"
@@ -182,6 +202,7 @@ def test_bad_input_is_an_error_in_words(trained: Path, tmp_path: Path, capsys: p
     )
     assert "CTranslate2 cannot run a picture classifier" in error("export", "-m", model)
     assert "texts.tsv: not a PNG" in error("classify", "-m", model, texts)
+    assert "jumok plot patches" in error("look", "-m", model, "--no-open")
     assert "Give the files of pictures" in error("classify", "-m", model)
     assert "holds no pictures, but this model classifies pictures" in error("evaluate", "-m", model, texts)
     assert "has no effect on pictures" in error("classify", "-m", model, one / "lying" / "0.png", "--explain", 2)

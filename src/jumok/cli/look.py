@@ -66,7 +66,17 @@ def open_session(model: Path, sentence: str | None = None) -> tuple[Any, dict[st
     from jumok.lens.session import Session
 
     session = Session(_entries(model), model if (model / "run.json").exists() else None)
+    _require_texts(session.model(0), model)
     return session, _start(model, session.model(0), sentence)
+
+
+def _require_texts(loaded: Any, model: Path) -> None:
+    """Refuse a model that reads no texts: the page shows tokens."""
+    if not hasattr(loaded, "tokenizer"):
+        raise ConfigError(
+            f"{model}: the explorer shows models of texts. What a classifier of pictures looks at is drawn by: "
+            f"jumok plot patches -m {model} PICTURE -o patches.png"
+        )
 
 
 def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable[[str], None] = say) -> None:
@@ -174,6 +184,7 @@ def _rank(model: Path, file: Path, as_json: bool) -> None:
     from jumok.lens.importance import measure_for, rank_heads, read_examples
 
     loaded = load(model, "torch")
+    _require_texts(loaded, model)
     examples = list(islice(read_examples(loaded, file), EXAMPLES))
     if not examples:
         raise InputError(f"{file}: has no usable examples.")

@@ -1,4 +1,4 @@
-"""jumok plot training | confusion: how a training went, and what a classifier confuses."""
+"""jumok plot training | confusion | patches: how a training went, what a classifier confuses, and where it looks."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def training(runs: tuple[Path, ...], along: str, out: Path) -> None:
 
 
 @click.command(epilog="Example: jumok plot confusion -m run test.tsv -o confusion.png")
-@click.argument("data", type=PATH, metavar="DATA", help="Labelled texts, as for training.")
+@click.argument("data", type=PATH, metavar="DATA", help="Labelled texts or pictures, as for training.")
 @MODEL
 @reading_flags("TEXT LABEL")
 @PICTURE
@@ -38,12 +38,14 @@ def confusion(data: Path, model: Path, out: Path, **reading: Any) -> None:
     from jumok.cli.models import other_command_named
     from jumok.engines.loading import load
     from jumok.lens import plots
-    from jumok.recipes.evaluating.classifier import evaluate
+    from jumok.tasks import resolve, task_named
 
-    with other_command_named(model):
-        classifier = load(model, task="classifier")
+    classifier = load(model)
+    if classifier.task != "image_classifier":
+        with other_command_named(model):
+            classifier = load(model, task="classifier")
     figures: list[Any] = []
-    evaluation = evaluate(
+    evaluation = resolve(task_named(classifier.task).evaluation)(
         classifier,
         [data],
         **{name: value for name, value in reading.items() if value is not None},
@@ -51,3 +53,22 @@ def confusion(data: Path, model: Path, out: Path, **reading: Any) -> None:
     )
     print("\n".join(evaluation.lines))
     write_picture(figures[0], out)
+
+
+@click.command(epilog="Example: jumok plot patches -m seer photo.png -o patches.png")
+@click.argument("picture", type=PATH, metavar="PICTURE", help="A PNG, JPEG, WebP or BMP file.")
+@MODEL
+@click.option("--classes", type=click.IntRange(1), default=3, metavar="N", help="Show N classes, the most probable.")
+@PICTURE
+def patches(picture: Path, model: Path, classes: int, out: Path) -> None:
+    """Draw which patches of a picture speak for a class, and which against it.
+
+    What all patches add makes up the score of the class.
+    """
+    from jumok.cli.models import other_command_named
+    from jumok.engines.loading import load
+    from jumok.lens import plots
+
+    with other_command_named(model):
+        classifier = load(model, "torch", task="image_classifier")
+    write_picture(plots.draw_patches(classifier, picture, classes=classes, on_message=say), out)

@@ -43,6 +43,9 @@ _AXES: dict[str, tuple[str, ...]] = {
     "layer_probabilities": ("position", "rank"),
     "pooled": ("d_model",),
     "class_scores": ("class",),
+    "patch_scores": ("position", "class"),
+    "picture": ("row", "column", "channel"),
+    "patches": ("position", "value"),
     "class_probabilities": ("class",),
     "surprise": ("position",),
 }

@@ -14,8 +14,9 @@ Layers are counted from 0. Names of a sublayer (`encoder.0.self`, `decoder.0.sel
     norm         the output of its LayerNorm: behind the sum (post-norm) or in front of the sublayer (pre-norm)
 
 Of a stack: `ids`, `embedding` (rows of the matrix), `scaled` (times √d_model), `positions`, `embedded` (their sum) and
-`output`. Attention weights are not among them, because fused attention never forms them: `attention_weights(q, k,
-mask)` computes them. Axes are those of the layers: batch first.
+`output`; of pictures `patches` (what each sees) instead of `ids`, and no `scaled`. Attention weights are not among
+them, because fused attention never forms them: `attention_weights(q, k, mask)` computes them. Axes are those of the
+layers: batch first.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from torch import Tensor, nn
 from jumok.model.attention import MultiHeadAttention
 from jumok.model.embeddings import Embedder
 from jumok.model.layers import AddNorm, FeedForward
+from jumok.model.patches import PatchEmbedder
 
 Recorded = dict[str, Tensor]
 
@@ -72,11 +74,14 @@ def attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
 def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, handles: list[Any]) -> None:
     """Both stacks share the embedder: what it computed is named when the stack that it was for starts."""
     embed = model.embed
-    assert isinstance(embed, Embedder)
+    assert isinstance(embed, Embedder | PatchEmbedder)
     pending: Recorded = {}
 
     def on_tokens(inputs: tuple[Any, ...], output: Tensor) -> None:
-        pending.update(ids=inputs[0], embedding=embed.tokens.weight[inputs[0]], scaled=output)
+        if isinstance(embed, PatchEmbedder):
+            pending.update(patches=inputs[0], embedding=output)
+        else:
+            pending.update(ids=inputs[0], embedding=embed.tokens.weight[inputs[0]], scaled=output)
 
     def on_positions(inputs: tuple[Any, ...], output: Tensor) -> None:
         table = embed.positions.forward(inputs[0].new_zeros(1, *inputs[0].shape[1:]), *inputs[1:])

@@ -29,7 +29,7 @@ from jumok.training.settings import Settings
 
 PATCHES, LARGEST_PATCH = 7, 16  # patches along the longer side, at least; pixels
 PICTURES_AT_A_TIME = 64
-PEAK_RATE = 2e-3
+PEAK_RATE = 3e-3
 SHIFT_SHARE = 1 / 14  # of the longer side
 ERASE = 0.25
 SIZES: dict[str, Any] = {  # with the preset "auto"
@@ -97,12 +97,16 @@ class ImageClassifierRecipe(LabelledRecipe):
         longer = max(shape.height, shape.width)
         patch = min(LARGEST_PATCH, max(1, longer // PATCHES // 2 * 2 if longer >= 2 * PATCHES else longer // PATCHES))
         shift = max(1, round(SHIFT_SHARE * min(shape.height, shape.width)))
+        linear = settings.model.get("patch", patch) % 2 == 1 or settings.model.get("stem") == "linear"
         sizes = SIZES if settings.preset == "auto" else {}
         mirror, why = mirroring_keeps_the_meaning(self.corpus)
         return (
             *(Choice(name, value, "suits small pictures") for name, value in sizes.items()),
             Choice("model.patch", patch, f"pictures are {shape}"),
-            Choice("model.overlap", patch // 2, "half a patch"),
+            Choice("model.stem", "linear" if linear else "convolution", "odd patches" if linear else "learns faster"),
+            Choice(
+                "model.overlap", patch // 2 if linear else 0, "patches see their neighbours" if linear else "not needed"
+            ),
             Choice("batch.tokens", PICTURES_AT_A_TIME, "pictures at a time"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", 0.0, "augmentation is enough against overfitting"),

@@ -3,6 +3,7 @@
     formulas.py     the paper's: draw_positions, draw_waves, draw_products, draw_masks, draw_schedule
     attention.py    of a trace: draw_attention, draw_beta; of a translation: draw_weights, draw_alignment
     results.py      draw_training (curves of runs), draw_confusion (of a classifier)
+    patches.py      draw_patches (which patches of a picture speak for a class)
     grid.py         matrices with named rows and columns, and hatched cells; what the others share
     fonts.py        installed fonts that have the letters of a text
     formats.py      endings of file names
@@ -16,6 +17,7 @@ _HOMES = {
     **dict.fromkeys(("draw_positions", "draw_waves", "draw_products", "draw_masks", "draw_schedule"), "formulas"),
     **dict.fromkeys(("draw_attention", "draw_beta", "draw_weights", "draw_alignment"), "attention"),
     **dict.fromkeys(("draw_training", "draw_confusion"), "results"),
+    "draw_patches": "patches",
     "save_figure": "grid",
 }
 __all__ = [*_HOMES]
