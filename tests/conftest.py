@@ -4,6 +4,7 @@ This file imports no torch, so that a test may assert that something runs withou
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+# What is compiled is kept, whatever the environment says: pytest would otherwise compile all tests anew in every run,
+# and each process that a test starts the whole package.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Read by torch when it is first imported, here and in processes that tests start. With one thread sums are always taken
 # in the same order, and parallel test workers do not fight over the cores.
 os.environ["OMP_NUM_THREADS"] = "1"

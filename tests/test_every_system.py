@@ -152,10 +152,20 @@ def test_text_for_a_windows_console_is_not_turned_into_bytes() -> None:
 OTHER_RULES = "not (crash or kill or damage or cannot_be_locked or changed_in_place or runs_full_at_any)"
 
 
-def test_the_tests_of_files_and_locks_pass_by_the_rules_of_windows(tmp_path: Path) -> None:
+LONG = "fails_at_any_operation or power_failure"  # about faults of disks more than about Windows
+
+
+@pytest.mark.parametrize(
+    "selected",
+    [
+        pytest.param(f"{OTHER_RULES} and not ({LONG})", id="most"),
+        pytest.param(f"{OTHER_RULES} and ({LONG})", id="long", marks=pytest.mark.slow),
+    ],
+)
+def test_the_tests_of_files_and_locks_pass_by_the_rules_of_windows(tmp_path: Path, selected: str) -> None:
     root = tmp_path / "root"
     files = ["test_files.py", "test_bundle.py", "data/test_store.py", "training/test_run_directory.py"]
-    command = ["-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={root}", "-k", OTHER_RULES]
+    command = ["-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={root}", "-k", selected]
     process = python_of("windows", root)(*command, *(TESTS / file for file in files))
     out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, out[-10_000:]

@@ -17,7 +17,7 @@ FORKER = Path(__file__).with_name("fork_ranks.py")
 STEPS = 50
 # The same update from three small batches, whoever has them, the last of an epoch from fewer.
 SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=log.every=1"]
-SHARED += ["--set=validate.every=10", "--set=checkpoint.every=10"]
+SHARED += ["--set=validate.every=10", "--set=validate.sentences=3", "--set=checkpoint.every=10"]
 UNEVEN = "--set=batch.tokens=120"  # the classifier's corpus is a multiple of three batches of 128
 # Tensors of more than 32,768 numbers: PyTorch divides the work on smaller ones among fewer threads.
 LARGER = ["--set=model.d_model=64", "--set=batch.tokens=640", "--set=batch.accumulate=2", "--set=checkpoint.every=3"]

@@ -26,17 +26,17 @@ from jumok.recipes.translator import train_translator
 LETTERS = "abcdefghij"
 SMALL: dict[str, Any] = {
     "preset": "tiny",
-    "model.d_model": 64,
+    "model.d_model": 32,
     "model.heads": 2,
-    "model.d_ff": 128,
-    "model.encoder_layers": 2,
-    "model.decoder_layers": 2,
+    "model.d_ff": 64,
+    "model.encoder_layers": 1,
+    "model.decoder_layers": 1,
     "model.dropout": 0.0,
     "model.norm": "pre",
     "loss.smoothing": 0.0,
     "batch.tokens": 256,
     "optimizer.lr": 0.004,
-    "validate.sentences": 20,
+    "validate.sentences": 5,
     "validate.every": 10_000,
     "checkpoint.average": 1,
 }
@@ -55,11 +55,18 @@ def write_task(directory: Path, count: int, answer: Callable[[str], str], **kind
     return source, target
 
 
-@pytest.mark.parametrize(("answer", "steps"), [(str, 500), (lambda line: line[::-1], 800)], ids=["copy", "reverse"])
+# To copy is the easier of the two.
+@pytest.mark.parametrize(
+    ("answer", "steps"),
+    [
+        pytest.param(str, 500, id="copy", marks=pytest.mark.slow),
+        pytest.param(lambda line: line[::-1], 800, id="reverse"),
+    ],
+)
 def test_it_learns_random_sequences_perfectly(tmp_path: Path, answer: Callable[[str], str], steps: int) -> None:
     short = {"letters": "abcdefgh", "longest": 5}  # learned in half the steps; not a tenth of all are in the corpus
     corpus = write_task(tmp_path, 6000, answer, **short)
-    changes = {"model.encoder_layers": 1, "model.decoder_layers": 1, "model.d_model": 48, "optimizer.lr": 0.006}
+    changes = {"model.d_model": 48, "model.d_ff": 128, "optimizer.lr": 0.006}
     train_translator(*corpus, out=tmp_path / "run", steps=steps, settings=SMALL | changes)
     known = set(sequences(6000, seed=0, **short))
     unseen = [line for line in sequences(2000, seed=1, **short) if line not in known][:200]
@@ -214,7 +221,7 @@ def test_changed_files_are_learned_from_with_the_vocabulary_the_model_knows(tmp_
     [
         ({"seed": 5}, "seed: 1 → 5"),
         ({"tokenizer.size": 400}, "tokenizer.size: null → 400"),
-        ({"model.d_ff": 48}, "model.d_ff: 128 → 48"),
+        ({"model.d_ff": 48}, "model.d_ff: 64 → 48"),
     ],
 )
 def test_what_was_learned_must_fit_the_changes(tmp_path: Path, change: dict[str, Any], said: str) -> None:
