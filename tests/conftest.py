@@ -51,11 +51,12 @@ LONGEST = (
     "test_every_system.py",
     "lens/test_browser.py",
     "recipes/test_translator.py",
-    "cli/test_kills.py",
     "training/test_checkpoint.py",
-    "training/test_run_directory.py",
     "cli/test_train_command.py",
-    "engines/test_forking.py",
+    "cli/test_kills.py",
+    "cli/test_started_processes.py",
+    "training/test_run_directory.py",
+    "recipes/certifying/test_certificate.py",
 )
 
 
