@@ -7,6 +7,7 @@ python benchmarks/explorer.py --run RUN  # with a translator of your own, in abo
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
@@ -42,6 +43,7 @@ document.addEventListener("input", () => (window.marks.typed = performance.now()
 new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => (window.marks.painted = performance.now()))))
   .observe(document.body, { attributes: true, attributeFilter: ["data-shown"] });
 """
+PAINTED = "() => window.marks.answered > window.marks.typed && window.marks.painted > window.marks.answered"
 # Drags a map to and fro, one step in each frame, and returns the times of the frames.
 PAN = """
 (frames) => new Promise((resolve) => {
@@ -102,13 +104,14 @@ def opened(session: Session, start: dict[str, Any]) -> Iterator[Page]:
 
 def milliseconds(page: Page, text: str, since: str) -> float:
     """From `typed` or `answered` until the atlas of a sentence, whose last letter is typed now, is painted."""
+    page.evaluate("() => { window.marks = {}; }")
     page.locator("#sentence").fill(text[:-1])
-    page.wait_for_function("() => document.querySelector('.status').textContent === ''")
-    page.wait_for_timeout(1_000)
+    page.wait_for_function(PAINTED, timeout=60_000)
+    page.wait_for_timeout(300)
     page.evaluate("() => { window.marks = {}; }")
     page.locator("#sentence").press("End")
     page.keyboard.type(text[-1])
-    page.wait_for_function("() => window.marks.painted > window.marks.answered", timeout=60_000)
+    page.wait_for_function(PAINTED, timeout=60_000)
     return float(page.evaluate(f"() => window.marks.painted - window.marks.{since}"))
 
 
@@ -146,6 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="the run directory of a translator of preset tiny")
     given = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as directory:
         run = given.run or train(Path(directory))
         session, start = open_session(run, None)
@@ -166,6 +170,7 @@ def main() -> None:
 `python benchmarks/explorer.py` writes this page: a `tiny` translator ({layers} layers, vocabulary {vocabulary}) in
 headless Chromium, which draws without a graphics card. Medians of {ROUNDS} rounds, with the quickest and the slowest.
 {describe_machine()}
+Processes that were running or waiting for a core before it began: {load:.1f}; with more than a few, times say little.
 
 | what | measured | target |
 |---|---|---|
