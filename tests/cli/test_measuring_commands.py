@@ -219,3 +219,15 @@ def test_info_of_a_run_whose_length_is_given_in_minutes(jumok: Jumok, trained: P
     ended = jumok("info", "-m", tmp_path)
     assert ended.code == 0, ended.err
     assert "step 0, epoch 1: 5:00 of training left" in ended.out
+
+
+def test_info_of_a_finished_run_says_that_no_time_is_left(jumok: Jumok, tmp_path: Path) -> None:
+    settings = {"stop": {"steps": None, "minutes": 5.0}}
+    run = {"format": 1, "asked": settings, "settings": settings, "fingerprint": "", "keeps_vocabulary": True}
+    (tmp_path / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    trained = {"event": "train", "step": 9, "epoch": 1, "seconds": 250.0, "tokens": 90, "loss": 1.0}
+    done = {"event": "done", "step": 9}
+    for number, left in ((1, 50.0), (2, 0.0)):
+        entries = [json.dumps(trained), json.dumps(done)][:number]
+        (tmp_path / "log.jsonl").write_text("\n".join(entries) + "\n", encoding="utf-8")
+        assert json.loads(jumok("info", tmp_path, "--json").out)["run"]["seconds_left"] == left

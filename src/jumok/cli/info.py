@@ -110,18 +110,19 @@ def _run_facts(path: Path) -> dict[str, Any]:
     last = trained[-1] if trained else {"step": 0, "epoch": 1, "seconds": 0.0, "tokens": 0}
     validation_keys = ("step", "averaged", "best", "loss", *(key for key, _, _ in METRICS))
     validations = [entry for entry in log if entry["event"] == "valid"][-5:]
+    finished = bool(log) and log[-1]["event"] == "done"
     return {
         "path": str(path),
         "task": run.get("task"),
         "inputs": run.get("inputs"),
         "note": run.get("note"),
-        "finished": bool(log) and log[-1]["event"] == "done",
+        "finished": finished,
         "step": last["step"],
         "steps": stop.get("steps"),
         "epoch": last["epoch"],
         "tokens": last["tokens"],
         "seconds": last["seconds"],
-        "seconds_left": _seconds_left(stop, last),
+        "seconds_left": 0.0 if finished else _seconds_left(stop, last),
         "losses": [entry["loss"] for entry in trained],
         "last_losses": [{"step": entry["step"], "loss": entry["loss"]} for entry in trained[-5:]],
         "last_validations": [{key: entry[key] for key in validation_keys if key in entry} for entry in validations],

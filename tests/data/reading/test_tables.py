@@ -170,6 +170,8 @@ def test_a_header_that_names_fewer_columns_than_there_are_is_not_believed(write:
         ("Portuguese (Brazil)", "", "pt"),
         ("한국어", "", "ko"),
         ("EN", "", "en"),
+        ("de-AT", "", "de-at"),
+        ("DA_DK", "", "da-dk"),
         ("The cat.", "", None),
         ("No", "", None),
         ("Go to", "", None),

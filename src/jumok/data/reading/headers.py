@@ -65,6 +65,7 @@ _WORDS = {
 _SIDE_WORDS = _WORDS["source"] | _WORDS["target"] | _WORDS["beside"]
 _SPLIT = re.compile(r"[\s_:/|.,;()\[\]{}<>#*\"'-]+")
 _IN_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")  # "sourceText"
+_HAS_REGION = re.compile(r"(?i:de|da)[-_](?i:[a-z]{2})")  # "de-AT", "da-DK": the codes are words beside others, too
 _IN_BRACKETS = re.compile(r"[(\[][^)\]]*[)\]]")
 MOST_CHARACTERS = 40  # of a number
 MOST_WORDS = 5  # in the name of a column; longer ones are sentences
@@ -86,7 +87,7 @@ def language_of(name: str) -> str | None:
     """The language that a column is named after, as a tag: "English", "en_US", "German text", "Source (DE)"."""
     words = _words(name, lower=False)
     rest = [word for word in words if word.lower() not in _SIDE_WORDS]
-    if len(rest) == len(words) and (found := language_tag(name.strip())):
+    if (len(rest) == len(words) or _HAS_REGION.fullmatch(name.strip())) and (found := language_tag(name.strip())):
         return found
     if len(words) > MOST_WORDS or _is_sentence(name):
         return None

@@ -156,7 +156,7 @@ class TextTranslator(Facade):
             segment_tokens=None  longer lines are split at sentence ends; None: as long as in training
             split_sentences=None translate each sentence of a line on its own; None: as the training data suggests
             resolve_loops=True   search again for outputs that repeat themselves or do not end
-        `n_best` and `alignment` are options of `translate_batch`, whose results have scores and details too.
+        For `n_best` and `alignment`: `translate_batch(texts, DecodingOptions(…))`, which returns scores too.
         """
         for name, usual in (("n_best", 1), ("alignment", False)):
             if options.get(name, usual) != usual:
