@@ -6,7 +6,7 @@ import torch
 from jumok.errors import ConfigError, ShapeError
 from jumok.model.config.image_tokens import ImageTokensConfig
 from jumok.model.config.painter import PainterConfig
-from jumok.model.image_tokens import ImageTokens, PictureTokenizer
+from jumok.model.image_tokens import ConvolutionBlock, ImageTokens, PictureTokenizer
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.model.positions import GridPositions
 from jumok.tokenizer import BOS, EOS
@@ -94,3 +94,19 @@ def test_the_tokenizer_of_pictures_is_not_trained_with_the_painter() -> None:
     model = painter()
     assert not any(parameter.requires_grad for parameter in model.pictures.parameters())
     assert all(parameter.requires_grad for parameter in model.tokens.parameters())
+
+
+def test_a_block_adds_to_its_input() -> None:
+    block, x = ConvolutionBlock(3), torch.randn(2, 3, 4, 5)
+    torch.nn.init.ones_(block.out.bias)  # type: ignore[arg-type]
+    assert torch.equal(block(x), x + 1)
+
+
+@pytest.mark.parametrize(("value", "pixel"), [(-5.0, 0), (-1.5, 0), (0.0, 128), (1.5, 255), (5.0, 255)])
+def test_values_beyond_black_and_white_are_black_and_white(value: float, pixel: int) -> None:
+    tokenizer = PictureTokenizer(height=4, width=6, channels=3, patch=2, codes=5, code_width=4, code_blocks=1)
+    torch.nn.init.zeros_(tokenizer.out.weight)
+    torch.nn.init.constant_(tokenizer.out.bias, value)
+    pictures = tokenizer.pictures(torch.tensor([[0, 1, 2, 3, 4, 0]]))
+    assert pictures.shape == (1, 4, 6, 3)
+    assert pictures.unique().tolist() == [pixel]
