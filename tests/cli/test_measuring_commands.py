@@ -194,6 +194,12 @@ def test_info_of_a_run_says_how_far_it_is_and_of_its_model_what_it_is(jumok: Jum
         assert said in readable
 
 
+def test_info_shows_no_quotes_and_brackets_of_python(jumok: Jumok, trained: Path) -> None:
+    card = next(line for line in jumok("info", trained / "run").out.splitlines() if line.startswith("card "))
+    assert "inputs a.en a.ko," in card
+    assert not set("'[]{}") & set(card)
+
+
 def test_info_of_a_model_alone(jumok: Jumok, trained: Path) -> None:
     assert json.loads(jumok("info", "-m", trained / "run" / "model", "--json").out).keys() == {"model"}
 

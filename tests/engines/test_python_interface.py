@@ -153,6 +153,11 @@ def test_an_unknown_option_of_load_is_a_type_error_that_knows_better(option: str
     assert said in str(raised.value)
 
 
+def test_what_is_no_path_is_a_type_error_in_our_words() -> None:
+    with pytest.raises(ArgumentError, match="path is None; it must be a directory"):
+        load(None)  # type: ignore[call-overload]
+
+
 def test_unknown_options_of_a_language_model_are_named() -> None:
     with pytest.raises(TypeError, match=r'Unknown option "temprature"\. Did you mean "temperature"\?'):
         GenerationOptions.of(temprature=1)

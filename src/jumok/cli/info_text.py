@@ -91,8 +91,17 @@ def _title(values: Mapping[str, Any]) -> str:
 
 
 def _pairs(values: Mapping[str, Any], without: Sequence[str] = ()) -> str:
-    shown = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in values.items()}
-    return ", ".join(f"{name} {value}" for name, value in shown.items() if name not in without and value is not None)
+    shown = {name: value for name, value in values.items() if name not in without and value is not None}
+    return ", ".join(f"{name} {_readable(value)}" for name, value in shown.items())
+
+
+def _readable(value: Any) -> str:
+    """A value without the quotes and brackets of a programming language."""
+    if isinstance(value, list | tuple):
+        return " ".join(map(_readable, value))
+    if isinstance(value, dict):
+        return "(" + ", ".join(f"{name} {_readable(each)}" for name, each in value.items()) + ")"
+    return f"{value:.4g}" if isinstance(value, float) else f"{value}"
 
 
 def _files(sizes: Mapping[str, int]) -> str:

@@ -11,7 +11,7 @@ from jumok.bundle import CONFIG, Bundle, load_bundle
 from jumok.engines.batching import FloatMatrix
 from jumok.engines.facade import Facade, require_load_options
 from jumok.engines.opening import ENGINES
-from jumok.errors import BundleError, ConfigError, require_choice
+from jumok.errors import ArgumentError, BundleError, ConfigError, require_choice
 from jumok.tasks import ENCODERS, Task, resolve, task_named, task_of_config
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **o
         device="auto"  "cpu", "cuda", "cuda:1", "mps", "xpu"; "auto": a card that the engine can use, else the CPU
         fast=False     translators only: faster, but output may differ slightly and depend on other lines of the batch
     """
+    if not isinstance(path, str | Path):
+        raise ArgumentError(f"path is {path!r}; it must be a directory, as str or Path.")
     require_choice("engine", engine, ("auto", *ENGINES))
     bundle = load_bundle(Path(path))
     found = task_of(bundle)
