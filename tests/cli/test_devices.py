@@ -88,8 +88,8 @@ def test_a_training_on_a_card_that_was_stopped_ends_with_the_same_bits(
     parts = train_arguments(tmp_path, "translator", "parts", "--steps=8", *more)
     assert jumok(*whole).code == 0
     with pytest.MonkeyPatch.context() as patch:
-        stop_after(patch, 4)
-        jumok(*parts)
+        stop_after(patch, 5)  # between two validations
+        assert jumok(*parts).code != 0
     card.generator.manual_seed(99)  # as another process would find it
     assert jumok(*parts).code == 0
     ends = [tmp_path / name / "checkpoints" / "step-00000008" for name in ("whole", "parts")]
@@ -98,15 +98,14 @@ def test_a_training_on_a_card_that_was_stopped_ends_with_the_same_bits(
 
 
 def stop_after(patch: pytest.MonkeyPatch, steps: int) -> None:
-    """A power failure after so many steps."""
+    """Somebody asks the training to stop after so many steps."""
     step = Trainer._step
 
-    def failing(self: Trainer, *arguments: Any) -> Any:
-        if self.progress.step == steps:
-            raise KeyboardInterrupt
-        return step(self, *arguments)
+    def stopping(self: Trainer, *arguments: Any) -> tuple[bool, bool]:
+        stop, save = step(self, *arguments)
+        return stop or self.progress.step == steps, save
 
-    patch.setattr(Trainer, "_step", failing)
+    patch.setattr(Trainer, "_step", stopping)
 
 
 def test_dropout_draws_from_the_generator_of_the_card(tmp_path: Path, jumok: Jumok, card: Card) -> None:
