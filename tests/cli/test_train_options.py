@@ -20,6 +20,7 @@ def test_every_train_command_has_every_shared_option(task: Task) -> None:
 
 def test_options_for_settings_change_these_settings() -> None:
     values = {"preset": "small", "minutes": 2.5, "steps": 7, "epochs": 1.5, "seed": 9}
+    values |= {"device": "cuda:1", "precision": "bfloat16"}
     assert values.keys() == {name for name, flag in _FLAGS.items() if flag.setting}
     for name, value in values.items():
         settings = TrainOptions(Path("run"), **{name: value}).settings().to_dict()  # type: ignore[arg-type]

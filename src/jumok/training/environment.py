@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from jumok.system import usable_cores
-from jumok.training.precision import PRECISIONS, Precision
+from jumok.training.precision import Precision
 
 version = cache(metadata.version)  # of an installed package: to read it takes as long as some training steps
 
@@ -31,5 +31,5 @@ def environment(precision: Precision, processes: int) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "processes": processes,
         "device": precision.device.type,
-        "dtype": str(PRECISIONS[precision.name]),
+        "dtype": str(precision.dtype),
     }

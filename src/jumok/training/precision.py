@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from jumok.errors import ConfigError, require_choice
+from jumok.training.settings import PRECISIONS
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FIRST_SCALE, LEAST_SCALE = 2.0**16, 2.0**-4
 STEPS_TO_DOUBLE = 2000  # without an overflow
 
@@ -68,4 +68,10 @@ class Precision:
         """Context of a forward pass: matrix products are computed in this format, sums and norms in float32."""
         if self.name == "float32":
             return nullcontext()
-        return torch.autocast(self.device.type, PRECISIONS[self.name])
+        return torch.autocast(self.device.type, self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number format of matrix products."""
+        dtype: torch.dtype = getattr(torch, self.name)
+        return dtype

@@ -10,12 +10,12 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from jumok.errors import ConfigError, did_you_mean
-from jumok.training.precision import PRECISIONS
 from jumok.training.schedule import SCHEDULES
 
 # Far beyond what anybody waits for, and nothing overflows on the way.
 _MOST_STEPS, _MOST_EPOCHS, _MOST_MINUTES = 10**15, 1e8, 1e8
 _LARGEST_SEED = 2**63 - 1
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 class _Section(BaseModel):
