@@ -26,7 +26,7 @@ COLOURS = {
     "purple": ("보라색", (150, 60, 180)),
     "black": ("검은", (30, 30, 30)),
 }
-SIZES = {"small": ("작은", 8), "big": ("큰", 14)}  # Korean, pixels
+SIZES = {"small": ("작은", 8), "big": ("큰", 12)}  # Korean, pixels
 RELATIONS = {
     "above": ("above", "위에 있는"),
     "below": ("below", "아래에 있는"),
@@ -44,10 +44,8 @@ COUNTS = {2: ("two", "두 개"), 3: ("three", "세 개"), 4: ("four", "네 개")
 LANGUAGES = ("en", "ko")
 
 _HELD_OUT_SHARE = 1 / 7
-_GAP = 2  # white pixels between two shapes, at least
-_STEP = 2  # pixels: shapes stand on a grid of these, so that a picture has few kinds of patches
-_CORNER = 2  # steps between a shape in a corner and the borders, at most
-_OFF_CENTRE = 1  # steps that a shape in the middle is off at most
+_STEP = 4  # pixels: shapes stand on a grid of these, so that a picture has few kinds of patches
+_GAP = 4  # white pixels between two shapes, at least
 
 
 @dataclass(frozen=True)
@@ -177,36 +175,37 @@ def _positions(scene: Scene, sides: list[int], rng: Random) -> list[tuple[int, i
         return [_at_place(scene.place, sides[0], rng)]
     if scene.second is not None:
         return _related(scene.relation, sides, rng)
-    while True:
-        corners = [(_on_grid(rng, SIDE - side), _on_grid(rng, SIDE - side)) for side in sides]
-        apart = sides[0] + _GAP
-        if all(max(abs(a[0] - b[0]), abs(a[1] - b[1])) >= apart for a, b in combinations(corners, 2)):
-            return corners
+    return _in_rows(scene.count, sides[0], rng)
 
 
 def _at_place(place: str, side: int, rng: Random) -> tuple[int, int]:
     if place == "middle":
         start = (SIDE - side) // 2 // _STEP * _STEP
-        down, right = (_STEP * rng.randint(-_OFF_CENTRE, _OFF_CENTRE) for _ in "yx")
-        return start + down, start + right
-    near, far = (_STEP * rng.randint(0, _CORNER) for _ in "yx")
+        return start, start
+    down, right = (_on_grid(rng, _STEP) for _ in "yx")
     vertical, horizontal = place.split()
-    top = near if vertical == "top" else SIDE - side - near
-    return top, far if horizontal == "left" else SIDE - side - far
+    return down if vertical == "top" else SIDE - side - down, right if horizontal == "left" else SIDE - side - right
 
 
 def _related(relation: str, sides: list[int], rng: Random) -> list[tuple[int, int]]:
-    """One behind the other along an axis, with a gap, and nearly in line across it."""
+    """One behind the other along an axis, with a gap, and in line across it."""
     first_leads = relation in ("above", "left")
     leading, trailing = sides if first_leads else reversed(sides)
     free = SIDE - leading - trailing - _GAP
     start = _on_grid(rng, free)
-    second_start = start + leading + _GAP + _on_grid(rng, min(free - start, 4))
+    second_start = start + leading + _GAP + _on_grid(rng, min(free - start, _STEP))
     along = [start, second_start] if first_leads else [second_start, start]
-    centre = rng.randint(8, SIDE - 8)
-    across = [min(max(0, centre - side // 2 + rng.randint(-2, 2)), SIDE - side) // _STEP * _STEP for side in sides]
-    pairs = zip(along, across, strict=True)
-    return [(a, b) if relation in ("above", "below") else (b, a) for a, b in pairs]
+    across = _on_grid(rng, SIDE - max(sides))
+    return [(each, across) if relation in ("above", "below") else (across, each) for each in along]
+
+
+def _in_rows(count: int, side: int, rng: Random) -> list[tuple[int, int]]:
+    """Equal shapes beside each other; four of them in two rows."""
+    columns = 2 if count == 4 else count
+    rows, apart = count // columns, side + _GAP
+    top = _on_grid(rng, SIDE - rows * apart + _GAP)
+    left = _on_grid(rng, SIDE - columns * apart + _GAP)
+    return [(top + row * apart, left + column * apart) for row in range(rows) for column in range(columns)]
 
 
 def _on_grid(rng: Random, most: int) -> int:
