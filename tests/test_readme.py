@@ -17,6 +17,7 @@ from jumok.pictures import png_bytes
 ROOT = Path(__file__).parent.parent
 SMALL = "--steps 5 --set model.d_model=16 --set model.heads=2 --set model.d_ff=32 --quiet"
 ONE_LAYER = {"translator": ("encoder", "decoder"), "classifier": ("encoder",), "lm": ("decoder",)}
+ONE_LAYER["painter"] = ONE_LAYER["translator"]
 NOT_RUN_HERE = ("make demo", "make test", 'pip install "jumok[train]"')  # this test runs inside of `make test`
 
 
@@ -56,6 +57,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for shade in range(10):
             pixels = np.full((8, 8, 1), 100 * number + shade, np.uint8)
             (directory / "pictures" / name / f"{shade}.png").write_bytes(png_bytes(pixels))
+    names = sorted(path.relative_to(directory / "pictures").as_posix() for path in directory.rglob("pictures/*/*.png"))
+    captions = "".join(f"{name}\ta grey square, shade {number}\n" for number, name in enumerate(names))
+    (directory / "captions.tsv").write_text(captions, encoding="utf-8")
     (directory / "photo.png").write_bytes(png_bytes(np.zeros((20, 30, 3), np.uint8)))
     (directory / "bin").mkdir()
     jumok = directory / "bin" / "jumok"

@@ -76,7 +76,7 @@ def test_pictures_are_painted_to_a_file_a_sheet_or_several_files(jumok: Jumok, p
     run, out = painted / "run", tmp_path / "a.png"
     ended = jumok("paint", "-m", run, "red above blue", "-o", out)
     assert ended.code == 0
-    assert "1 picture of 16 × 16 pixels" in ended.err
+    assert "1 picture of 16 × 16 pixels" in ended.out
     assert size_of(out) == (64, 64)
     assert jumok("paint", "-m", run, "red above blue", "blue 위의 red", "-o", out, "--n=3", "--zoom=1").code == 0
     assert size_of(out) == (4 + 3 * 20, 4 + 2 * 20)

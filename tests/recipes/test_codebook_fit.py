@@ -32,6 +32,11 @@ def test_every_code_is_used_where_there_are_more_patches_than_codes() -> None:
     assert scores["codes_used"] > 0.9
 
 
+def test_a_single_kind_of_patch_is_enough() -> None:
+    pictures = np.full((3, 4, 8, 1), 77, np.uint8)
+    assert reconstruction_scores(make_tokenizer(pictures, codes=4), pictures)["squared_error"] < 1e-5
+
+
 def test_k_means_finds_clusters_and_repeats_itself() -> None:
     rng = np.random.default_rng(3)
     truth = np.array([[0, 0], [10, 0], [0, 10]], np.float32)

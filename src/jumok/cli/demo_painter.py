@@ -11,7 +11,7 @@ from jumok.engines.loading import load
 from jumok.engines.painter.text import TextPainter
 from jumok.pictures import png_bytes
 
-PICTURES, TEST_PICTURES = 12_000, 500
+PICTURES, TEST_PICTURES = 15_000, 500
 SHOWN = 24  # pictures on the sheet
 TEMPERATURE = 0.7
 # Pictures of few shapes need few layers, and captions of few words none but two.
@@ -21,6 +21,7 @@ SETTINGS: dict[str, Any] = {
     "model.decoder_layers": 3,
     "model.dropout": 0.0,
     "tokenizer.size": 500,
+    "optimizer.lr": 0.003,
     "validate.sentences": 200,
 }
 

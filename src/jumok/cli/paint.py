@@ -71,7 +71,7 @@ def command(
         print_json({"captions": list(captions), "files": [str(path) for path in paths], **options})
     elif not quiet:
         size = "{} × {}".format(*rows[0][0].size)
-        say(f"{counted(sum(map(len, rows)), 'picture')} of {size} pixels → {', '.join(map(str, paths))}")
+        print(f"{counted(sum(map(len, rows)), 'picture')} of {size} pixels → {', '.join(map(str, paths))}")
 
 
 def _require_picture_name(out: Path) -> None:

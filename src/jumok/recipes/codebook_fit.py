@@ -27,7 +27,8 @@ def fit_codebook(tokenizer: PictureTokenizer, patches: Floats, seed: int) -> dic
     mean: Floats = np.average(different, axis=0, weights=counts).astype(np.float32)
     width, values = tokenizer.into.weight.shape
     kept = min(width, values)
-    _, directions = np.linalg.eigh(np.cov(different - mean, rowvar=False, aweights=counts).reshape(values, values))
+    centred = (different - mean).astype(np.float64)
+    _, directions = np.linalg.eigh((centred.T * counts) @ centred)
     into = np.zeros((width, values), np.float32)
     into[:kept] = directions[:, ::-1][:, :kept].T  # the largest first
     projected = ((different - mean) @ into.T).astype(np.float32)

@@ -24,6 +24,7 @@ from jumok.data.corpus import Corpus
 from jumok.data.reading.captions import require_captions_and_pictures, survey_captioned
 from jumok.data.reading.options import Columns, reading_options
 from jumok.engines.image_tokens import encode_pictures
+from jumok.engines.painter.text import words_of
 from jumok.engines.painter.torch import TorchPainter
 from jumok.engines.torch_models import load_model
 from jumok.model.config import BaseConfig, preset
@@ -166,7 +167,7 @@ class PainterRecipe(Recipe):
         for start in range(0, len(train), 1000):
             some = range(start, min(start + 1000, len(train)))
             for caption in tokenizer.decode([train.example("source", number) for number in some]):
-                words.update(caption.lower().split())
+                words.update(words_of(caption))
         return sorted(words) if len(words) <= MOST_WORDS else None
 
     def model(self, settings: Settings) -> Painter:

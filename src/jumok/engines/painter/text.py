@@ -24,6 +24,12 @@ PictureArray = npt.NDArray[np.uint8]  # [N, H, W, C]
 Codes = npt.NDArray[np.int64]  # [N, T]
 
 
+def words_of(caption: str) -> list[str]:
+    """The words of a caption in small letters, without the punctuation around them."""
+    words = (word.strip(".,;:!?\"'()[]“”‘’。、").lower() for word in caption.split())
+    return list(filter(None, words))
+
+
 class PainterEngine(Protocol):
     """Runs a painter. The same caption, options and seed give the same pictures."""
 
@@ -102,7 +108,7 @@ class TextPainter(Facade):
     def unknown_words(self, caption: str) -> list[str]:
         """The words of a caption that occur in no caption of the training; empty if those are not known."""
         known = self.card.get("words")
-        return [word for word in caption.split() if word.lower() not in known] if known else []
+        return [word for word in words_of(caption) if word not in known] if known else []
 
     def _subject(self) -> str:
         return str(self.card.get("picture", ""))
