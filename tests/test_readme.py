@@ -197,7 +197,7 @@ def test_the_pages_work_as_they_stand(
     assert [type(found["text"]) for found in answers[0][1]] == [str, str]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "docs/before_attention.md"])
 def test_pages_have_the_same_commands_and_code_in_both_languages(page: str) -> None:
     korean = page.replace("docs/", "docs/ko/")
     assert commands(page) == commands(korean)
