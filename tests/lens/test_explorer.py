@@ -19,6 +19,8 @@ from jumok.engines.loading import load
 from jumok.engines.translator.text import TextTranslator
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.errors import ConfigError, ShapeError
+from jumok.lens import saved as saved_module
+from jumok.lens import translator as lens_translator
 from jumok.lens.explorer import Explorer, web_files
 from jumok.lens.glossary import MEANINGS
 from jumok.lens.saved import LARGEST_PAGE, saved_page, saved_start
@@ -192,7 +194,7 @@ def test_a_large_page_names_what_it_left_out(session: Session, monkeypatch: pyte
     assert saved["left_out"]["models"] == ["two"]
     assert [model["title"] for model in saved["models"]] == ["one"]
     size = len(saved_page(saved).encode()) - 20_000
-    monkeypatch.setattr("jumok.lens.saved.LARGEST_PAGE", size)
+    monkeypatch.setattr(saved_module, "LARGEST_PAGE", size)
     small = saved_start(session, {"text": TEXT})
     cut = small["traces"][0]["trace"]
     assert cut["left_out"]
@@ -204,7 +206,7 @@ def test_a_large_page_names_what_it_left_out(session: Session, monkeypatch: pyte
 def test_a_page_of_a_base_model_is_not_larger_and_names_what_it_lacks(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jumok.lens.translator.longest_output", lambda *_: 3)
+    monkeypatch.setattr(lens_translator, "longest_output", lambda *_: 3)
     model = Translator(preset("base", vocabulary=tokenizer.size)).eval()  # untrained: it need not be good
     session = Session([Entry("base", lambda: TextTranslator(TorchTranslator(model), tokenizer))])
     messages: list[str] = []
