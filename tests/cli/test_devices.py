@@ -213,3 +213,10 @@ def test_a_device_that_is_not_there_is_an_error_that_names_those_that_are(
     assert name in ended.err
     assert "cpu, card:0" in ended.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["cuda:first", "toaster"])
+def test_a_wrong_name_of_a_device_is_an_error_when_a_model_is_used(trained: Path, jumok: Jumok, name: str) -> None:
+    ended = jumok("translate", "-m", trained / "run", "--device", name, stdin="The cat.\n")
+    assert ended.code == 2
+    assert f'device="{name}" is not the name of a device' in ended.err

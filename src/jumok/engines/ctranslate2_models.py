@@ -81,6 +81,8 @@ def _device(name: str) -> tuple[str, int]:
 
     cards = ctranslate2.get_cuda_device_count()
     kind, _, number = name.partition(":")
+    if not (number or "0").isdecimal():
+        raise ConfigError(f'device="{name}" is not the name of a device; a card of several is named as in "cuda:1".')
     if kind == "auto":
         return ("cuda" if cards else "cpu"), 0
     if kind == "cuda" and int(number or 0) >= cards:
