@@ -13,12 +13,15 @@ from pathlib import Path
 
 import click
 
+import jumok
 from jumok.cli.options import say
 from jumok.errors import ConfigError, JumokError, OtherProcessError, TrainingError
 from jumok.system import usable_cores
 
 EXIT_SECONDS = 30.0  # for the other ranks to end after this one
 POLL_SECONDS, NOTICE_SECONDS = 0.5, 5.0  # between two looks at the others; for PyTorch to notice that one has ended
+# Where a process waits for the others, beside torch.distributed itself.
+_SENDING = [Path(jumok.__file__).parent / "training" / name for name in ("distributed.py", "gradient_sums.py")]
 STARTED_BY_RANK_0 = "JUMOK_STARTED_BY_RANK_0"
 
 
@@ -143,7 +146,8 @@ def _is_waiting() -> bool:
     """Return whether the main thread is in torch.distributed, waiting for the others, or has still to join them. It is
     not while it validates or saves, which it may finish although another process has ended."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    is_waiting = frame is not None and Path(frame.f_code.co_filename).is_relative_to(_torch_distributed())
+    file = Path(frame.f_code.co_filename) if frame is not None else Path()
+    is_waiting = file.is_relative_to(_torch_distributed()) or file in _SENDING
     return is_waiting or not _has_joined()
 
 

@@ -19,6 +19,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from jumok.errors import ConfigError, OtherProcessError, TrainingError
 from jumok.model.devices import CPU
+from jumok.training.gradient_sums import GradientSums, start_sum
 
 JOIN_TIMEOUT = timedelta(minutes=5)  # for all processes to start: machines need not start at the same moment
 COLLECTIVE_TIMEOUT = timedelta(hours=6)  # from then on: the others wait while rank 0 validates
@@ -57,8 +58,17 @@ class ProcessGroup:
         alike = (torch.stack([value for value in extremes if value.device == device]) for device in devices)
         return all(bool(values.isfinite().all()) for values in alike)
 
-    def sum_gradients(self, gradients: Sequence[Tensor], loss: Tensor) -> None:
-        """Sum gradients and loss over all processes, in place; the sums are the same bits everywhere."""
+    def use_parameters(self, parameters: Sequence[Tensor]) -> None:
+        """Sum the gradients of these parameters from now on."""
+
+    def before_last_backward(self) -> None:
+        """To be called before the last backward pass of an update: while it runs, gradients may be sent already."""
+
+    def send_gradients(self) -> None:
+        """Send the gradients that were not sent yet. All processes must call it before they send anything else."""
+
+    def sum_gradients(self, loss: Tensor) -> None:
+        """Replace gradients and loss by their sums over all processes, the same bits everywhere."""
 
     def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         """The sums of some numbers over all processes, the same bits everywhere. They never go through a card."""
@@ -85,16 +95,30 @@ class MultiProcess(ProcessGroup):
 
     def __init__(self, rank: int, size: int, device: torch.device = CPU) -> None:
         self.rank, self.size, self.device = rank, size, device
+        self.gradients = GradientSums(())
 
-    def sum_gradients(self, gradients: Sequence[Tensor], loss: Tensor) -> None:
-        """One message for all: many small ones would cost more than they carry."""
-        tensors = [*gradients, loss]
-        flat = torch.cat([tensor.flatten() for tensor in tensors])
-        if self.device.type not in ("cpu", *CARD_BACKENDS):
-            flat = flat.cpu()
-        dist.all_reduce(flat)
-        for tensor, part in zip(tensors, torch.split(flat, [each.numel() for each in tensors]), strict=True):
-            tensor.copy_(part.view_as(tensor))
+    def use_parameters(self, parameters: Sequence[Tensor]) -> None:
+        """Sum the gradients of these parameters from now on."""
+        self.gradients = GradientSums(parameters, by_host=self._sends_by_host)
+
+    def before_last_backward(self) -> None:
+        """To be called before the last backward pass of an update: while it runs, gradients may be sent already."""
+        self.gradients.before_last_backward()
+
+    def send_gradients(self) -> None:
+        """Send the gradients that were not sent yet. All processes must call it before they send anything else."""
+        self.gradients.send_rest()
+
+    def sum_gradients(self, loss: Tensor) -> None:
+        """Replace gradients and loss by their sums over all processes, the same bits everywhere."""
+        wait_for_loss = start_sum(loss, by_host=self._sends_by_host)
+        self.gradients.finish()
+        wait_for_loss()
+
+    @property
+    def _sends_by_host(self) -> bool:
+        """Whether tensors of this device are copied to the host to be sent: gloo knows no cards."""
+        return self.device.type not in ("cpu", *CARD_BACKENDS)
 
     def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         """The sums of some numbers over all processes, the same bits everywhere."""

@@ -27,8 +27,14 @@ class Gradients:
         self.precision = precision or Precision()
         self.parts = 1  # into how many parts a batch is split, because it did not fit into memory
 
-    def fill(self, batches: Sequence[TrainingBatch], before: Callable[[int], None] = lambda _: None) -> Tensor:
-        """Sum loss and gradients over all batches; returns the loss. `before` is called with each batch's index.
+    def fill(
+        self,
+        batches: Sequence[TrainingBatch],
+        before: Callable[[int], None] = lambda _: None,
+        before_last: Callable[[], None] = lambda: None,
+    ) -> Tensor:
+        """Sum loss and gradients over all batches; returns the loss. `before` is called with each batch's index,
+        `before_last` when only one forward and backward pass is left; both again, if a batch must be split.
         With a loss scale the gradients are that many times too large."""
         while True:
             self.optimizer.zero_grad()
@@ -36,8 +42,12 @@ class Gradients:
                 total = torch.zeros((), device=self.precision.device)
                 for index, batch in enumerate(batches):
                     before(index)
-                    for part in self._parts(batch):
+                    *others, last = self._parts(batch)
+                    for part in others:
                         total = total + self._add(part)
+                    if index == len(batches) - 1:
+                        before_last()
+                    total = total + self._add(last)
                 return total
             except (RuntimeError, MemoryError) as error:
                 if not _is_out_of_memory(error):

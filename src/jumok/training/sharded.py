@@ -46,9 +46,8 @@ class Sharded(MultiProcess):
             module.set_force_sum_reduction_for_comms(True)
         return wrapped
 
-    def sum_gradients(self, gradients: Sequence[Tensor], loss: Tensor) -> None:
-        """Sum the loss only: FSDP has summed the gradients in the backward pass."""
-        super().sum_gradients((), loss)
+    def use_parameters(self, parameters: Sequence[Tensor]) -> None:
+        """No-op: FSDP sums the gradients itself, in the backward pass."""
 
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients by the norm over the parts of all processes."""

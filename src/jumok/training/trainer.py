@@ -74,6 +74,7 @@ class Trainer:
         self.options, self.run, self.on_event, self.stop_requested = options, run, on_event, stop_requested
         self.group, self.leads = group, group.rank == 0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        group.use_parameters(self.parameters)
         self.progress = Progress(validation_seconds=options.validation_seconds)
         self.precision = precision or Precision()
         may_split = not group.sharded
@@ -142,9 +143,11 @@ class Trainer:
         Returns whether somebody asked to stop, and whether it is time for a checkpoint."""
         progress = self.progress
         batches = [batch for _, batch in window]
-        loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]))
+        before_last = self.group.before_last_backward
+        loss = self.gradients.fill(batches, lambda number: self._seed(window[number][0]), before_last)
         if self.group.sharded and len(window) < -(-together // self.group.size):
             self._join_collectives()
+        self.group.send_gradients()
         own_tokens = sum(batch.tokens for batch in batches)
         numbers = [own_tokens, float(self.stop_requested()), *self._rank_0_decides()]
         tokens, stop, last_step, save = self.group.sum_numbers(numbers)

@@ -48,8 +48,8 @@ class Updates:
         `loss` is the sum over the batches of this process, whose gradients are there already."""
         scale = self.precision.scale
         own_loss = loss.clone()
+        self.group.sum_gradients(loss)
         gradients = [_gradient(parameter) for parameter in self.parameters]
-        self.group.sum_gradients(gradients, loss)
         torch._foreach_mul_(gradients, 1 / tokens)
         if scale is not None:
             torch._foreach_mul_(gradients, scale.factor.reciprocal())
@@ -106,7 +106,7 @@ def _is_finite(results: Sequence[float]) -> bool:
 
 
 def _gradient(parameter: Tensor) -> Tensor:
-    """Zeros where this process had no batch to learn from."""
+    """Zeros where no batch needed the parameter."""
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     return parameter.grad
