@@ -266,6 +266,49 @@ def test_a_typed_sentence_is_translated_and_kept_in_the_address(opened: Any, ses
     assert "text=The+small+dog" in page.url
 
 
+def test_the_greedy_translation_is_shown_and_called_so_until_the_beam_search_is_over(
+    opened: Any, session: Session
+) -> None:
+    page, model = opened(view="atlas"), session.model(0)
+    text = "The red horse did not see the cat."
+    assert model.translate(text, beam=1) != model.translate(text)
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        if '"beam":1' in route.request.post_data:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/api/trace", hold)
+    page.locator("#sentence").fill(text)
+    page.wait_for_selector('body[data-shown^="greedy atlas "]')
+    greedy = lens.trace(model, text, beam=1)
+    assert page.locator(".answer.greedy").inner_text() == greedy.output
+    assert page.locator(".status").inner_text() == "Greedy translation; the beam search is running …"
+    page.locator(".atlas-big canvas").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowDown")
+    weights = greedy["decoder.0.cross.weights"].values
+    assert shows(page.locator(".atlas-big .readout").inner_text().split()[-1], float(weights[0, 1, -1]))
+    while not held:
+        page.wait_for_timeout(10)
+    held[0].continue_()
+    page.wait_for_selector('body[data-shown^="atlas "]')
+    page.unroute("**/api/trace")
+    assert page.locator(".answer:not(.greedy)").inner_text() == model.translate(text)
+    assert page.locator(".status").inner_text() == ""
+
+
+def test_letters_typed_quickly_are_one_step_back(opened: Any) -> None:
+    page = opened(view="home")
+    page.locator("#sentence").press("End")
+    page.keyboard.type(" The")
+    page.wait_for_function("() => location.hash.includes('horse.+The')")
+    page.go_back()
+    page.wait_for_function("(text) => document.querySelector('#sentence').value === text", arg=TEXT)
+
+
 @pytest.mark.parametrize("task", ["translator", "classifier", "language_model"])
 def test_a_saved_page_opens_as_a_file_and_offers_only_what_it_holds(
     visitor: Visitor, sessions: Sessions, tmp_path: Path, task: str
@@ -309,16 +352,18 @@ def test_a_saved_page_replays_the_training_and_compares_greedy_search(
 def test_no_serious_violation_of_accessibility(visitor: Visitor, urls: dict[str, str]) -> None:
     base = pytest.importorskip("axe_playwright_python.base", reason="axe is not installed.")
     serious = []
-    for number, (task, view) in enumerate(VIEWS):
-        page = visitor.open(urls[task], view=view, theme=("light", "dark")[number % 2])
-        if not page.evaluate("() => Boolean(window.axe)"):
-            page.evaluate(base.AXE_SCRIPT)
-        found = page.evaluate("() => axe.run({ resultTypes: ['violations'] })")["violations"]
-        serious += [
-            (view, one["id"], one["nodes"][0]["html"][:120])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
+    for task, view in VIEWS:
+        for theme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):  # only colours differ
+            page = visitor.open(urls[task], view=view, theme=theme)
+            if not page.evaluate("() => Boolean(window.axe)"):
+                page.evaluate(base.AXE_SCRIPT)
+            found = page.evaluate("(options) => axe.run(options)", {"resultTypes": ["violations"], **options})
+            assert found["passes"]
+            serious += [
+                (view, theme, one["id"], one["nodes"][0]["html"][:120])
+                for one in found["violations"]
+                if one["impact"] in ("serious", "critical")
+            ]
     assert not serious
 
 

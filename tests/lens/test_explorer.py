@@ -126,6 +126,34 @@ def test_changes_hold_for_one_request(server: Explorer) -> None:
     assert off["predictions"] != before["predictions"]
 
 
+def test_a_search_ends_when_the_page_closes_the_connection(
+    server: Explorer, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, closed, over = session.trace, threading.Event(), threading.Event()
+    steps: list[bool] = []
+
+    def checked(contents: Any, check: Any) -> Any:
+        def step() -> None:
+            steps.append(closed.is_set())
+            if len(steps) == 3:  # the first is before the model runs
+                closed.wait(600)
+            check()
+
+        try:
+            return trace(contents, check=step)
+        finally:
+            over.set()
+
+    monkeypatch.setattr(session, "trace", checked)
+    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=600)) as connection:
+        connection.request("POST", "/api/trace", json.dumps({"text": TEXT}), {"Content-Type": "application/json"})
+        while len(steps) < 3:
+            over.wait(0.01)
+    closed.set()
+    assert over.wait(600)
+    assert len(steps) == 3
+
+
 def test_a_token_is_forced(server: Explorer) -> None:
     first = json.loads(ask(server, "POST", "/api/trace", {"text": TEXT})[2])
     token = first["predictions"][0]["top"][3]["id"]

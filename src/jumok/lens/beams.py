@@ -1,5 +1,6 @@
 """A search as a tree: every hypothesis of every step with its scores, its parent, and what became of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,10 +76,12 @@ class SearchRecorder:
         self.rows: list[int] = []  # the node of each hypothesis that goes on; -1 for a dead row
         self.worst = -torch.inf
 
-    def recorded(self, choose: Choose[Any]) -> Choose[Any]:
-        """`choose`, whose candidates are recorded."""
+    def recorded(self, choose: Choose[Any], on_step: Callable[[], None] | None = None) -> Choose[Any]:
+        """`choose`, whose candidates are recorded. `on_step` is called in every step; if it raises, the search ends."""
 
         def listen(log_probs: Tensor, state: State[Any]) -> Candidates:
+            if on_step is not None:
+                on_step()
             if not self.rows:
                 self._begin(state)
             candidates = choose(log_probs, state)

@@ -7,6 +7,8 @@ made at the start.
 
 import json
 import secrets
+import select
+import socket
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
@@ -125,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(HTTPStatus.BAD_REQUEST, f"A request is a JSON object of at most {LARGEST_REQUEST:,} bytes.")
             return
         if self.path == "/api/trace":
-            self._json(lambda: self.server.session.trace(contents))
+            self._json(lambda: self.server.session.trace(contents, check=self._require_reader))
         elif self.path == "/api/attribution":
             self._json(lambda: self.server.session.attribution(contents))
         elif self.path == "/api/rank":
@@ -142,6 +144,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._fail(HTTPStatus.FORBIDDEN, "The explorer answers only to its own page.")
         return False
+
+    def _require_reader(self) -> None:
+        """Raise if the page has closed the connection: it asked for something else meanwhile."""
+        if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionResetError("The page no longer waits for the answer.")
 
     def _array(self, identity: str, name: str) -> None:
         self._answer(self.server.session.array(identity, name), "application/octet-stream")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 
 from jumok.lens.glossary import glossary
 from jumok.lens.traces import Trace, TracedArray
@@ -54,7 +55,7 @@ def predictions(trace: Trace) -> list[dict[str, Any]] | None:
     if "logits" not in trace:
         return None
     probabilities, logits = trace["probabilities"].values, trace["logits"].values
-    best = np.argsort(-probabilities, -1, kind="stable")[:, :TOP_LOGITS]
+    best = torch.from_numpy(probabilities).topk(min(TOP_LOGITS, probabilities.shape[1])).indices.numpy()
     vocabulary: list[str] = trace.facts["vocabulary"]
     chosen = trace.facts["chosen"]
     return [

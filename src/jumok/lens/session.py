@@ -117,13 +117,17 @@ class Session:
             found.append({"id": number, "title": entry.title, "code": entry.code, "config": config, **facts})
         return found
 
-    def trace(self, contents: dict[str, Any], *, room: int | None = None) -> dict[str, Any]:
-        """The document of a text's trace; its arrays can be asked for by its id. `room` is for a saved page."""
+    def trace(
+        self, contents: dict[str, Any], *, room: int | None = None, check: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
+        """The document of a text's trace; its arrays can be asked for by its id. `room` is for a saved page. `check` is
+        called before the model runs and in every step of a search: it raises if nobody waits for the trace any more."""
         request = parse(TraceRequest, contents)
         with self._running:
+            check()
             model = self.model(request.model)
             with _changes(model, request.changes):
-                found = trace(model, request.text, **_options(request, model))
+                found = trace(model, request.text, **_options(request, model, check))
             self._count += 1
             identity = f"t{self._count}"
             self._traces[identity] = found
@@ -206,7 +210,7 @@ def parse(kind: Any, contents: dict[str, Any]) -> Any:
         raise InputError(f"{where}: {first['msg']}") from error
 
 
-def _options(request: TraceRequest, model: Any) -> dict[str, Any]:
+def _options(request: TraceRequest, model: Any, check: Callable[[], None]) -> dict[str, Any]:
     """The options of `trace` for the task of the model."""
     if model.task == "language_model":
         return {"continue_by": request.continue_by, "temperature": 0.0} if request.continue_by else {}
@@ -214,7 +218,7 @@ def _options(request: TraceRequest, model: Any) -> dict[str, Any]:
         return {}
     options: dict[str, Any] = {"target": request.target, "target_ids": request.target_ids}
     options |= {"force": request.force, "replace": request.replace, "sentence": request.sentence}
-    return options | {"beam": request.beam, "length_penalty": request.length_penalty}
+    return options | {"beam": request.beam, "length_penalty": request.length_penalty, "on_step": check}
 
 
 def _changes(model: Any, changes: Changes) -> AbstractContextManager[None]:

@@ -33,10 +33,12 @@ def trace(
     force: Sequence[int] | None = None,
     replace: Mapping[int, str] | None = None,
     sentence: int | None = None,
+    on_step: Callable[[], None] | None = None,
     **options: Any,
 ) -> Trace:
     """The trace of one sentence; `sentence` is its number in a text of several. `target` or `target_ids` force an
-    output, `force` the ids that it begins with; `replace` puts other tokens at positions of the source."""
+    output, `force` the ids that it begins with; `replace` puts other tokens at positions of the source. `on_step` is
+    called in every step of the search, which ends if it raises."""
     engine, tokenizer = torch_engine(translator), translator.tokenizer
     chosen = DecodingOptions.of(**options)
     if chosen.sampling is not None:
@@ -49,7 +51,7 @@ def trace(
         output = _known(target_ids, tokenizer)
     elif target is None:
         [prefix] = tokenizer.encode([chosen.prefix.lstrip()]) if chosen.prefix else [_known(force or (), tokenizer)]
-        output, search = search_recorded(engine, tokenizer, source, prefix, chosen)
+        output, search = search_recorded(engine, tokenizer, source, prefix, chosen, on_step)
     else:
         [output] = tokenizer.encode([normalize(target)])
     found = forced(translator, engine, one.text, source, output, search)
@@ -91,7 +93,12 @@ def forced(
 
 
 def search_recorded(
-    engine: Any, tokenizer: Any, source: list[int], prefix: list[int], options: DecodingOptions
+    engine: Any,
+    tokenizer: Any,
+    source: list[int],
+    prefix: list[int],
+    options: DecodingOptions,
+    on_step: Callable[[], None] | None = None,
 ) -> tuple[list[int], Search]:
     """The ids that a beam search finds, as the engine would find them, and its tree."""
     searches: dict[int, Search] = {}  # by the id of their results
@@ -104,7 +111,7 @@ def search_recorded(
         with engine.evaluating(max(len(source), limit)):
             memory = engine.model.encode(padded([[*source, EOS]], engine.device))
             cache = engine.model.remember(memory)
-            choose = recorder.recorded(choose_best(options.beam))
+            choose = recorder.recorded(choose_best(options.beam), on_step)
             common = options.n_best, options.length_penalty, engine.prefill
             [hypotheses] = decode(engine.step, cache, choose, rules, *common)
         searches[id(hypotheses)] = recorder.finish(hypotheses[0].ids, hypotheses[0].score)

@@ -21,8 +21,8 @@ export class Source {
   }
 
   /** The trace of a request {model, text, …}; in a saved page only what was saved. */
-  async trace(request) {
-    if (this.live) return this.post("/api/trace", request);
+  async trace(request, signal) {
+    if (this.live) return this.post("/api/trace", request, signal);
     const key = JSON.stringify(canonical(request));
     const found = this.start.traces.find((saved) => JSON.stringify(canonical(saved.request)) === key);
     if (!found) throw new NeedsServer();
@@ -102,8 +102,8 @@ export class Source {
     return answer.json();
   }
 
-  async post(path, body) {
-    return (await this.send(path, body)).json();
+  async post(path, body, signal) {
+    return (await this.send(path, body, signal)).json();
   }
 
   async send(path, body, signal) {

@@ -18,6 +18,7 @@ const ORDERS = {
 };
 
 export const id = "atlas";
+export const beforeSearch = true; // it shows nothing of the search
 
 export async function show(root, app) {
   const { trace } = app;

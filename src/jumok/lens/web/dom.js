@@ -56,8 +56,8 @@ export function number(value, digits = 3) {
   return text.replace("-", "−");
 }
 
-/** Listeners for a text field: `run(text)` after a pause in typing, and never with a syllable that is still composed. */
-export function writing(run, milliseconds) {
+/** Listeners for a text field: `run(text)` after a letter or a pause in typing, never with a syllable that is still composed. */
+export function writing(run, milliseconds = 0) {
   let [timer, composing] = [0, false];
   const write = (event) => {
     clearTimeout(timer);

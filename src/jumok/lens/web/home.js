@@ -4,6 +4,7 @@ import { fill, h, number } from "jumok/dom.js";
 import { metric, t } from "jumok/texts.js";
 
 export const id = "home";
+export const beforeSearch = true; // it shows nothing of the search
 
 export async function show(root, app) {
   const { card = {}, config = {}, task } = app.model;

@@ -10,6 +10,7 @@ import { shown, statistics } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 export const id = "journey";
+export const beforeSearch = true; // it shows nothing of the search
 
 export async function show(root, app) {
   const stations = stationsOf(app.trace);

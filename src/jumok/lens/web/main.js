@@ -20,7 +20,7 @@ const NUMBERS = new Set(["layer", "head", "query", "model", "step", "node", "bea
 
 const FORGOTTEN = { sentence: null, target: null, force: null, node: null, off: null }; // with another sentence
 
-const PAUSE = 50; // milliseconds without a letter, before a sentence is taken as complete
+const TYPING = 2000; // milliseconds: letters typed with shorter pauses are one change of the sentence
 
 class App {
   constructor(start) {
@@ -59,13 +59,13 @@ class App {
     return place;
   }
 
-  /** Change the place; the view is shown anew. */
-  go(changes) {
+  /** Change the place; the view is shown anew. `replace`: the place of before is not one to go back to. */
+  go(changes, replace = false) {
     const place = { ...this.place, ...changes };
     for (const key of Object.keys(place)) if (place[key] === undefined || place[key] === null) delete place[key];
     const hash = String(new URLSearchParams(place));
     if (location.href === "about:srcdoc") this.hash = hash; // in a notebook's frame, which has no address of its own
-    else history.pushState(null, "", `#${hash}`);
+    else history[replace ? "replaceState" : "pushState"](null, "", `#${hash}`);
     this.arrive();
   }
 
@@ -80,6 +80,14 @@ class App {
     }
     if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask();
     else await this.render();
+  }
+
+  /** A letter was typed. Back goes to the sentence before the typing, not to each of its letters. */
+  type(text) {
+    const { time = 0, place } = this.typed ?? {};
+    const now = performance.now();
+    this.go({ text, ...FORGOTTEN }, place === this.place && now - time < TYPING);
+    this.typed = { time: now, place: this.place };
   }
 
   /** Another sentence, as if it had been typed. */
@@ -110,33 +118,36 @@ class App {
     return { model, text: this.text, sentence, ...target, ...changes };
   }
 
-  /** Trace the sentence of now and show the view. The model runs one sentence at a time: while it does, only the newest waits. */
+  /** Trace the sentence of now and show the view. A search with beams takes long: the greedy output is shown before it. */
   async ask() {
-    this.waiting = true;
-    if (this.running) return;
-    this.running = true;
-    while (this.waiting) {
-      this.waiting = false;
-      await this.answer();
+    this.asking?.abort(); // nobody waits for the sentence of before
+    const asking = (this.asking = new AbortController());
+    this.status.textContent = t("status.thinking");
+    const searched = this.source.live && this.model.task === "translator" && !this.place.target;
+    for (const greedy of searched && this.view.beforeSearch ? [true, false] : [false]) {
+      let trace = null;
+      try {
+        if (this.text.trim()) trace = await this.source.trace(this.request(greedy ? { beam: 1 } : {}), asking.signal);
+      } catch (error) {
+        if (asking === this.asking) this.status.textContent = error instanceof NeedsServer ? t("status.saved") : error.message;
+        return;
+      }
+      if (asking !== this.asking) return;
+      await this.answer(trace, greedy && trace !== null);
+      if (asking !== this.asking || !trace) return;
     }
-    this.running = false;
   }
 
-  async answer() {
-    this.status.textContent = t("status.thinking");
-    let message = "";
-    try {
-      const trace = this.text.trim() ? await this.source.trace(this.request()) : null;
-      if (this.waiting) return; // for another sentence
-      this.trace = trace;
-    } catch (error) {
-      message = error instanceof NeedsServer ? t("status.saved") : error.message;
-    }
-    this.status.textContent = message || (this.trace?.unknown ? t("status.unknown") : "");
-    if (message) return;
-    this.output.textContent = this.trace?.output ?? "";
+  /** Show a trace. `greedy`: it is not the last one, and the page says so. */
+  async answer(trace, greedy) {
+    const same = this.greedy && trace && String(trace.facts.chosen) === String(this.trace.facts.chosen);
+    [this.trace, this.greedy] = [trace, greedy];
+    this.status.textContent = greedy ? t("status.greedy") : trace?.unknown ? t("status.unknown") : "";
+    this.output.textContent = trace?.output ?? "";
+    this.output.classList.toggle("greedy", greedy);
     this.showSentences();
-    await this.render();
+    if (same && this.drawn === this.place) this.markShown(); // the same tokens have the same values
+    else await this.render();
   }
 
   /** A text of several sentences is translated one by one: which of them is shown. */
@@ -147,8 +158,17 @@ class App {
     fill(this.picker, this.source.live && sentences.length > 1 && choice(t("sentence.which"), options, String(this.place.sentence ?? 0), pick));
   }
 
+  get view() {
+    return this.views.find((one) => one.id === this.place.view) ?? home;
+  }
+
+  /** For those who wait: which view is shown, of which trace. */
+  markShown() {
+    document.body.dataset.shown = `${this.greedy ? "greedy " : ""}${this.view.id} ${this.trace?.id ?? ""}`;
+  }
+
   async render() {
-    const view = this.views.find((one) => one.id === this.place.view) ?? home;
+    const { view } = this;
     document.title = `${t(`view.${view.id}`)} · Jumok`;
     for (const link of this.navigation.querySelectorAll("a")) {
       if (link.dataset.view === view.id) link.setAttribute("aria-current", "page");
@@ -158,7 +178,11 @@ class App {
       fill(this.main, h("p", { class: "lead" }, t("status.no_sentence")));
       return;
     }
-    if (await this.draw(view)) document.body.dataset.shown = `${view.id} ${this.trace?.id ?? ""}`;
+    if (this.greedy && !view.beforeSearch) return; // it is drawn when the search is over
+    const { place } = this;
+    if (!(await this.draw(view))) return;
+    this.drawn = place;
+    this.markShown();
   }
 
   /** Draw a view, and put it into the page as soon as there is something of it; false if the place is another by then. */
@@ -193,11 +217,11 @@ class App {
       spellcheck: "false",
       lang: this.model?.card?.languages?.[0],
       placeholder: t("sentence.placeholder"),
-      ...writing((text) => this.go({ text, ...FORGOTTEN }), PAUSE),
+      ...writing((text) => this.type(text)),
     });
     this.input.value = this.text;
     this.input.disabled = !this.source.live && (this.start.traces?.length ?? 0) < 2;
-    this.output = h("output", { for: "sentence", class: "answer", lang: this.model?.card?.languages?.[1] });
+    this.output = h("output", { for: "sentence", class: this.greedy ? "answer greedy" : "answer", lang: this.model?.card?.languages?.[1] });
     this.output.textContent = this.trace?.output ?? "";
     this.picker = h("div", { class: "picker" });
     this.showSentences();
