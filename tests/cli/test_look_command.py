@@ -37,6 +37,18 @@ def test_heads_are_ranked_on_a_file(jumok: Jumok, tmp_path: Path) -> None:
     assert all(isinstance(head["score"], float) for head in heads)
 
 
+def test_the_file_of_a_ranking_is_read_as_elsewhere(jumok: Jumok, tmp_path: Path) -> None:
+    table = tmp_path / "pairs.csv"
+    table.write_text(f"1;{TEXT};x;빨간 말 말 좋아해요.\n2;The big cat.;y;큰 고양이.\n", encoding="utf-16")
+    ranking = ["look", "-m", FROZEN, "--json", "--rank-heads", table]
+    assert "Choose by names or numbers, for example: --columns" in jumok(*ranking).err
+    ended = jumok(*ranking, "--columns", "2", "4", "--separator", ";", "--encoding", "utf-16")
+    assert (ended.code, len(ended.out.splitlines())) == (0, 6)
+    assert 'source = column 2, target = column 4; not used: column 1, column 3; no header; separator ";"' in ended.err
+    assert "--sheet has no effect" in jumok(*ranking, "--sheet", "1").err
+    assert "--encoding says how the FILE of --rank-heads is read" in jumok(*ranking[:3], "--encoding", "cp1252").err
+
+
 def test_a_port_that_is_taken_is_named(jumok: Jumok) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

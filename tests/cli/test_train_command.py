@@ -54,6 +54,27 @@ def test_the_same_command_again_changes_nothing(jumok: Jumok, copy: Path) -> Non
     assert contents(copy / "run") == before
 
 
+def renamed_corpus(directory: Path) -> list[Path]:
+    """The corpus of a directory under names that say nothing."""
+    return [(directory / old).rename(directory / new) for old, new in (("a.en", "one.txt"), ("a.ko", "two.txt"))]
+
+
+def test_the_same_files_under_other_names_change_nothing_either(jumok: Jumok, copy: Path) -> None:
+    before = contents(copy / "run")
+    ended = jumok("train", "translator", *renamed_corpus(copy), *train_arguments(copy)[2:])
+    assert ended.code == 0
+    assert contents(copy / "run") == before
+    assert "from a.en, a.ko)" in jumok("info", copy / "run").out
+
+
+def test_a_model_that_learns_on_from_files_under_other_names_keeps_its_languages(jumok: Jumok, copy: Path) -> None:
+    arguments = [*renamed_corpus(copy), *train_arguments(copy, steps=40)[2:], "--continue-with-changes"]
+    assert jumok("train", "translator", *arguments).code == 0
+    card = json.loads((copy / "run" / "model" / "card.json").read_text(encoding="utf-8"))
+    assert card["step"] > 30
+    assert (card["inputs"], card["languages"]) == (["a.en", "a.ko"], ["en", "ko"])
+
+
 def test_changed_settings_are_shown_as_a_diff_and_change_nothing(jumok: Jumok, copy: Path) -> None:
     before = contents(copy / "run")
     ended = jumok("train", "translator", *train_arguments(copy, steps=40), "--set", "loss.smoothing=0.2")

@@ -134,8 +134,21 @@ def test_texts_may_come_in_any_collection(translator: TextTranslator) -> None:
 def test_what_translate_cannot_return_is_not_ignored(translator: TextTranslator, option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="translate_batch"):
         translator.translate("cat .", **option)
-    [result] = translator.translate_batch(["cat ."], DecodingOptions.of(**option))
+    [result] = translator.translate_batch(["cat ."], **option)
     assert result.alignment or result.alternatives
+    assert [result] == translator.translate_batch(["cat ."], DecodingOptions.of(**option))
+
+
+def test_options_by_name_change_those_given_together(translator: TextTranslator) -> None:
+    [result] = translator.translate_batch(["cat ."], DecodingOptions(beam=7), n_best=6)
+    assert len(result.alternatives) == 5
+    with pytest.raises(ArgumentError, match=r'Unknown option "nbest"\. Did you mean "n_best"\?'):
+        translator.translate_batch(["cat ."], nbest=6)  # type: ignore[call-arg]
+
+
+def test_an_option_of_sampling_is_told_where_it_belongs(translator: TextTranslator) -> None:
+    with pytest.raises(ArgumentError, match=r"`sampling=jumok\.Sampling\(temperature=0\.5\)`"):
+        translator.translate("cat .", temperature=0.5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

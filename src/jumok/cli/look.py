@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import JSON, MODEL, PATH, print_json, say
+from jumok.cli.columns import ColumnsCommand
+from jumok.cli.options import JSON, LANGUAGES, MODEL, PATH, print_json, reading_flags, say, say_layouts
 from jumok.errors import ConfigError, InputError, counted
+from jumok.tasks import task_named
 
 PORT = 8420
 EXAMPLES = 100  # of a file, at most, for ranking heads
@@ -19,7 +21,7 @@ SAMPLES = 6
 ANIMAL = "The animal didn't cross the street because it was too tired."  # a sentence of the built-in corpus
 
 
-@click.command(epilog='Example: jumok look -m run "I am a student."')
+@click.command(cls=ColumnsCommand, epilog='Example: jumok look -m run "I am a student."')
 @MODEL
 @click.argument("sentence", required=False, help="The sentence to begin with.")
 @click.option("--save", type=PATH, metavar="FILE", help="Write the page of this sentence to one HTML file and exit.")
@@ -36,6 +38,8 @@ ANIMAL = "The animal didn't cross the street because it was too tired."  # a sen
     metavar="FILE",
     help="Print how much worse the model is on FILE without each head; no page.",
 )
+@LANGUAGES
+@reading_flags("A B", nargs=1, multiple=True)
 @JSON
 def command(
     model: Path,
@@ -45,15 +49,19 @@ def command(
     open_browser: bool,
     rank_heads: Path | None,
     as_json: bool,
+    **reading: Any,
 ) -> None:
     """Explore the attention and search of a model in a browser.
 
     Every value that the model computes for a sentence can be seen. The page is served to this computer only; with
     --save it is one HTML file, which opens in any browser.
     """
+    given = {name: value for name, value in reading.items() if value not in (None, ())}
     if rank_heads is not None:
-        _rank(model, rank_heads, as_json)
+        _rank(model, rank_heads, given, as_json)
         return
+    if given:
+        raise click.UsageError(f"--{next(iter(given))} says how the FILE of --rank-heads is read; give it with that.")
     session, start = open_session(model, sentence)
     if save is not None:
         save_explorer(session, start, save)
@@ -179,13 +187,18 @@ def _load_checkpoint(run: Path, checkpoint: Path) -> Any:
     return loaded
 
 
-def _rank(model: Path, file: Path, as_json: bool) -> None:
+def _rank(model: Path, file: Path, reading: dict[str, Any], as_json: bool) -> None:
+    from jumok.data.examples import Rejections
     from jumok.engines.loading import load
     from jumok.lens.importance import measure_for, rank_heads, read_examples
 
     loaded = load(model, "torch")
     _require_texts(loaded, model)
-    examples = list(islice(read_examples(loaded, file), EXAMPLES))
+    if "languages" in reading and loaded.task != "translator":
+        raise ConfigError(f"--languages has no effect on a {task_named(loaded.task).title}. Leave it out.")
+    read = Rejections()
+    examples = list(islice(read_examples(loaded, file, read, **reading), EXAMPLES))
+    say_layouts(read)
     if not examples:
         raise InputError(f"{file}: has no usable examples.")
     say(f"Ranking heads on {counted(len(examples), 'example')} of {file}.")

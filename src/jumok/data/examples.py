@@ -63,6 +63,7 @@ class FileLayout:
     unused: list[Column] = field(default_factory=list)
     has_header: bool | None = None  # None: not a table
     separator: str = ""  # of columns, in CSV
+    quotes: str = ""  # around fields, in CSV: "single", if they are not double
     sheet: str = ""
     encoding: str = ""  # if it is not UTF-8
     pictures: str = ""  # how many there are, and how they are fitted into one shape
@@ -77,6 +78,7 @@ class FileLayout:
             facts.append("no header")
         for name, value in (("sheet", self.sheet), ("separator", self.separator)):
             facts += [f'{name} "{value}"'] if value else []
+        facts += [f"fields in {self.quotes} quotes"] if self.quotes else []
         facts += [f"encoding {self.encoding}"] if self.encoding else []
         facts.append(self.pictures)
         said = "; ".join(filter(None, facts))

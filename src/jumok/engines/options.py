@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict
 
 from jumok.errors import ArgumentError, ConfigError, did_you_mean
@@ -16,12 +16,25 @@ class _Options:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Options by name. An unknown name is an ArgumentError that suggests the nearest known one."""
-        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        for name in values:
-            if name not in known:
-                raise ArgumentError(f'Unknown option "{name}".{did_you_mean(name, known)}')
+        """Options by name. An unknown name is an ArgumentError that says which one is meant."""
+        cls._require_known(values)
         return cls(**values)
+
+    def changed(self, **values: Any) -> Self:
+        """These options with other values for some, by name as in `of`."""
+        self._require_known(values)
+        return replace(self, **values)  # type: ignore[type-var]
+
+    @classmethod
+    def _require_known(cls, values: Mapping[str, Any]) -> None:
+        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        for name, value in values.items():
+            if name in known:
+                continue
+            advice = did_you_mean(name, known)
+            if "sampling" in known and name in [field.name for field in fields(Sampling)]:
+                advice = f" It is an option of sampling: `sampling=jumok.Sampling({name}={value!r})`."
+            raise ArgumentError(f'Unknown option "{name}".{advice}')
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import torch
 
 from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import read_labelled
+from jumok.data.reading.options import reading_options
+from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.torch_models import padded
 from jumok.lens.importance import Quality
 from jumok.lens.traces import Trace
@@ -50,7 +52,9 @@ def measure(classifier: Any, examples: Sequence[tuple[str, str]], score: bool) -
     return run
 
 
-def read_examples(classifier: Any, path: Path) -> Iterator[tuple[str, str]]:
+def read_examples(classifier: Any, path: Path, rejections: Rejections, **reading: Any) -> Iterator[tuple[str, str]]:
     """The texts of a file and their labels."""
-    found = read_labelled([path], Rejections(), classifier.classes)
+    options = reading_options(**reading)
+    refuse_unused_options(options, [path], unnamed="table")
+    found = read_labelled([path], rejections, classifier.classes, options=options)
     return ((example.inputs[0], example.label) for example in found)

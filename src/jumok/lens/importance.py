@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jumok.data.examples import Rejections
 from jumok.lens.interventions import changed, mean_outputs
 from jumok.lens.tracing import torch_engine
 from jumok.model.recording import attentions
@@ -58,9 +59,10 @@ def measure_for(model: Any, examples: Sequence[tuple[str, str]], *, score: bool)
     return found
 
 
-def read_examples(model: Any, path: Path) -> Iterator[tuple[str, str]]:
-    """The usable examples (input, target) of a file: pairs, labelled texts or passages. The model's own task knows."""
-    found: Iterator[tuple[str, str]] = _of_task(model, "read_examples")(model, path)
+def read_examples(model: Any, path: Path, rejections: Rejections, **reading: Any) -> Iterator[tuple[str, str]]:
+    """The usable examples (input, target) of a file: pairs, labelled texts or passages. The model's own task knows.
+    `reading` are arguments of `reading_options`; how the file was read is added to the layouts of the rejections."""
+    found: Iterator[tuple[str, str]] = _of_task(model, "read_examples")(model, path, rejections, **reading)
     return found
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from jumok.data.examples import Rejections
+from jumok.data.reading.options import reading_options
 from jumok.data.reading.passages import read_passages
+from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.options import GenerationOptions
 from jumok.engines.torch_models import padded
 from jumok.errors import ConfigError, did_you_mean
@@ -56,6 +58,8 @@ def measure(model: Any, examples: Sequence[tuple[str, str]], _score: bool) -> Ca
     return run
 
 
-def read_examples(_model: Any, path: Path) -> Iterator[tuple[str, str]]:
+def read_examples(_model: Any, path: Path, rejections: Rejections, **reading: Any) -> Iterator[tuple[str, str]]:
     """The passages of a file, which have no targets."""
-    return ((example.inputs[0], "") for example in read_passages([path], Rejections()))
+    options = reading_options(count=1, **reading)
+    refuse_unused_options(options, [path], unnamed="text")
+    return ((example.inputs[0], "") for example in read_passages([path], rejections, options=options))

@@ -5,7 +5,10 @@ from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import Any
 
+from jumok.data.examples import Rejections
+from jumok.data.reading.options import reading_options
 from jumok.data.reading.pairs import aligned_texts
+from jumok.data.reading.unused_options import refuse_unused_for_pairs
 from jumok.engines.options import DecodingOptions
 from jumok.engines.torch_models import padded
 from jumok.engines.translator.engine import longest_output
@@ -161,6 +164,8 @@ def measure(translator: Any, examples: Sequence[tuple[str, str]], score: bool) -
     return run
 
 
-def read_examples(_translator: Any, path: Path) -> Iterator[tuple[str, str]]:
+def read_examples(_translator: Any, path: Path, rejections: Rejections, **reading: Any) -> Iterator[tuple[str, str]]:
     """The pairs of a file."""
-    return ((source, target) for source, target in aligned_texts([path]))
+    options = reading_options(**reading)
+    refuse_unused_for_pairs(options, [path])
+    return aligned_texts([path], options, rejections)

@@ -38,7 +38,7 @@ class Recipe(ABC):
 
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:
         self.data, self.valid = data, [valid] if isinstance(valid, str | Path) else valid
-        self.inputs = [Path(path).name for path in data]
+        self.inputs = [Path(path).name for path in data]  # names of the files, as the run and the model record them
 
     @classmethod
     def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:

@@ -230,6 +230,8 @@ class _Job:
             facts = self.recipe.corpus.facts
         if self.before is not None:
             require_same_meaning(self.run.path, self.before.get("fixed", {}), self.recipe.fixed())
+            if self.before["inputs"] and self.before["fingerprint"] == facts["fingerprint"]:
+                self.recipe.inputs = self.before["inputs"]  # the same contents, now perhaps under other names
         return facts
 
     def _train_first_stage(self, stage: Recipe, asked: Settings) -> None:

@@ -86,7 +86,7 @@ class TranslatorRecipe(Recipe):
             languages=languages, columns=columns, separator=separator, sheet=sheet, encoding=encoding
         )
         refuse_unused_for_pairs(options, self.data, self.valid)
-        self.kind, self.languages = reading_with(PAIRS, options), languages or _languages_of(self.inputs)
+        self.kind, self.languages = reading_with(PAIRS, options), languages
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """Variants in small letters, if the sources are written in both cases."""
@@ -108,7 +108,8 @@ class TranslatorRecipe(Recipe):
 
     @property
     def _known_languages(self) -> tuple[str, str] | None:
-        return self.languages or _languages_of_columns(self.corpus.facts.get("layouts", ()))
+        by_names = self.languages or _languages_of(self.inputs)
+        return by_names or _languages_of_columns(self.corpus.facts.get("layouts", ()))
 
     @cached_property
     def _multi_sentence_share(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import sys
@@ -254,10 +255,56 @@ def _read_bytes(content: str) -> tuple[list[tuple[str, ...]], Rejections]:
         return read("-", separator=",")
 
 
+def quoted(rows: list[tuple[str, ...]], separator: str = ",", *, minimal: bool = False) -> str:
+    """As database tools write it, with single quotes."""
+    file = io.StringIO()
+    quoting = csv.QUOTE_MINIMAL if minimal else csv.QUOTE_NONNUMERIC
+    csv.writer(file, delimiter=separator, quotechar="'", quoting=quoting).writerows(rows)
+    return file.getvalue()
+
+
+SPOKEN = [*PAIRS, ('It\'s me, "Jo"', "Ich bin's"), ("Two\nlines, 'so'", "Zwei\nZeilen")]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("header", [True, False])
+def test_fields_in_single_quotes_are_read_and_said(write: Write, separator: str, header: bool) -> None:
+    content = quoted([*([("English", "German")] if header else []), *SPOKEN], separator)
+    pairs, rejections = read(write("a.csv", content))
+    assert pairs == SPOKEN
+    assert said(rejections).endswith("; fields in single quotes")
+    assert read(write("b.csv", content), separator=separator)[0] == SPOKEN
+
+
+def test_single_quotes_around_the_fields_that_need_them_are_read_too(write: Write) -> None:
+    pairs, rejections = read(write("a.csv", quoted([("English", "German"), *SPOKEN], minimal=True)))
+    assert (pairs, rejections.layouts[0].quotes) == (SPOKEN, "single")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "'Hello' he said,'Hallo' sagte er\n'Tis late,Es ist spät\n'Yes','Ja'\n",
+        "'Yes','Ja'\n'No','Nein'\nIt's me,Ich bin's\nGood night,Gute Nacht\nThanks,Danke\n",
+        "\"'Yes', he said\",\"'Ja', sagte er\"\n\"'No'\",'Nein'\n",
+    ],
+    ids=["apostrophes", "quotations", "double quotes"],
+)
+def test_single_quotes_in_texts_stay_what_they_are(write: Write, content: str) -> None:
+    pairs, rejections = read(write("a.csv", content))
+    assert pairs == [tuple(row) for row in csv.reader(content.splitlines())]
+    assert not rejections.layouts[0].quotes
+
+
 # ---------------------------------------------------------------- encodings
 
 TEXTS = {
     "cp1252": ["Wo ist die Straße?", "Schöne Grüße aus München!", "Das Café ist geöffnet – um 5 €."],
+    "iso8859-15": [
+        "Le cœur a cédé, très fatigué.",
+        "L'été dernier à Orléans, désolée.",
+        "Ça coûte 5 €, bien sûr, même là.",
+    ],
     "mac_roman": ["Schöne Grüße", "Wo ist die Straße?", "Müller hört zu."],
     "cp1250": ["Příliš žluťoučký kůň.", "Děkuji za pomoc.", "Čtu zajímavou knihu."],
     "cp1251": ["Где находится вокзал?", "Я читаю книгу.", "Спасибо за помощь."],
@@ -289,6 +336,14 @@ def test_utf8_with_some_bad_lines_stays_utf8(write: Write) -> None:
     pairs, rejections = read(path)
     assert (len(pairs), rejections.counts) == (3, {"not valid UTF-8": 3})
     assert find_encoding(path) == "utf-8"
+
+
+def test_fractions_and_accents_of_windows_1252_are_no_letters_of_iso_8859_15(write: Write) -> None:
+    french = "L'été dernier, très fatigué, désolé, il a marché à côté de la forêt, près de là.\tx\n"
+    texts = f"{3 * french}D´où vient le blé ? Après 2½ années, à Orléans, ça a été récolté.\ty\n"
+    assert find_encoding(write("a.tsv", texts, "cp1252")) == "cp1252"
+    with pytest.raises(InputError, match=r"not certain:\n  cp1252: (.|\n)*iso8859-15: "):
+        find_encoding(write("b.tsv", texts.encode("cp1252") + "le cœur de la sœur\tz\n".encode("iso8859-15")))
 
 
 def test_an_encoding_that_is_not_certain_is_asked_about_and_one_that_is_given_is_taken(write: Write) -> None:

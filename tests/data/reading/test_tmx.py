@@ -138,6 +138,11 @@ def test_a_language_that_is_not_there_is_told_which_are(write: Write, count: int
         texts_of(path, ("en", "fr"))
 
 
+def test_numbers_of_columns_are_told_what_tmx_has_instead(write: Write) -> None:
+    with pytest.raises(InputError, match=r'no language "1"; there are: de, en\. TMX has .*`languages=\("de", "en"\)`'):
+        list(tmx_records(write(memory(unit(en="one", de="eins"))), ReadingOptions(columns=("1", "2")), FileLayout("a")))
+
+
 def test_evaluation_takes_the_units_in_the_languages_chosen(write: Write) -> None:
     path = write(memory(unit(en="one", ko="하나"), unit(en="two", fr="deux"), unit(en="three", ko="")))
     assert list(aligned_texts([path], ReadingOptions(languages=("en", "ko")))) == [("one", "하나"), ("three", "")]

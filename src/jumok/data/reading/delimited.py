@@ -13,6 +13,7 @@ from jumok.data.reading.columns import sample_rows
 from jumok.data.reading.headers import says_what_it_is
 from jumok.data.reading.languages import is_language_code
 from jumok.data.reading.lines import Damage, Row, TooLong
+from jumok.data.reading.single_quotes import is_single_quoted, swap_quotes
 from jumok.errors import InputError
 
 Line: TypeAlias = tuple[int, bytes | Damage]
@@ -20,7 +21,7 @@ Line: TypeAlias = tuple[int, bytes | Damage]
 BAD_CSV = Damage("not valid CSV")
 OPEN_QUOTE = Damage("a quote opens here and is not closed")
 LOOKED_AT = 200  # rows that decide what the columns of a table are
-_SEPARATORS = b",;\t|"
+_SEPARATORS = ",;\t|"
 _NAMES = {"\t": "tab"}
 _SEP_LINE = re.compile(rb'"?sep=(.)"?', re.IGNORECASE)
 _ENCLOSED = re.compile(rb'"(?:[^"\n]|"")*"')
@@ -42,6 +43,20 @@ def delimited_rows(
         head = list(enumerate(head[0][1].split(b"\r"), 1))  # "CSV (Macintosh)", as Excel still offers it
     source.push_back(head)
     sample = [line for _, line in head if isinstance(line, bytes)]
+    if is_csv and is_single_quoted(sample, separator or _SEPARATORS):
+        layout.quotes = "single"
+        swapped = _PushBack((number, _swapped(line)) for number, line in source)
+        rows = _rows_of(swapped, list(map(swap_quotes, sample)), layout, separator, is_csv=True)
+        return (
+            (number, cells if isinstance(cells, Damage) else list(map(swap_quotes, cells))) for number, cells in rows
+        )
+    return _rows_of(source, sample, layout, separator, is_csv=is_csv)
+
+
+def _rows_of(
+    source: "_PushBack", sample: Sequence[bytes], layout: FileLayout, separator: str | None, *, is_csv: bool
+) -> Iterator[tuple[int, list[bytes] | Damage]]:
+    """The rows of a file whose quotes are double ones. `sample` are its first lines."""
     if separator is None and is_csv:
         separator = _find_separator(sample, layout.file)
     if separator is None and not _has_quoted_fields(sample):
@@ -49,6 +64,13 @@ def delimited_rows(
     separator = separator or "\t"
     layout.separator = _NAMES.get(separator, separator)
     return _quoted_rows(source, separator.encode(), layout.suspicious_lines)
+
+
+def _swapped(line: bytes | Damage) -> bytes | Damage:
+    """A line with its kinds of quotes swapped. Of one that is too long, only the double quotes were counted."""
+    if isinstance(line, bytes):
+        return swap_quotes(line)
+    return TooLong() if isinstance(line, TooLong) else line
 
 
 class _PushBack(Iterator[Line]):
@@ -77,7 +99,9 @@ def _said_in_first_line(source: _PushBack) -> str | None:
     return said[1].decode("latin-1")
 
 
-def _quoted_rows(source: _PushBack, separator: bytes, suspicious: list[int]) -> Iterator[Row]:
+def _quoted_rows(
+    source: _PushBack, separator: bytes, suspicious: list[int]
+) -> Iterator[tuple[int, list[bytes] | Damage]]:
     for number, line in source:
         if isinstance(line, TooLong) and line.quotes % 2:
             # The text is dropped, but a quoted field that opened in it ends where the next line with a quote says.
@@ -178,7 +202,7 @@ def _swallows_rows(cells: Sequence[bytes], separator: bytes) -> bool:
 def _find_separator(sample: Sequence[bytes], name: str) -> str:
     """The separator by which most rows have the same number of columns, two at least; a comma if there is none."""
     fits: dict[str, tuple[bool, float]] = {}
-    for separator in map(chr, _SEPARATORS):
+    for separator in _SEPARATORS:
         rows = _sample_rows(sample, separator.encode())
         widths = Counter(map(len, rows))
         [(width, count)] = widths.most_common(1) or [(1, 0)]

@@ -8,6 +8,7 @@ the frequency of these letters in each language decides, and where it does not, 
 import codecs
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -131,6 +132,8 @@ class _LineCounts:
         if self.valid >= self.invalid:
             return "utf-8"
         found = list(_ranked(_scores_of_characters(self.sample)) or self._ranked_by_letters())
+        if found[:1] == ["cp1252"]:
+            found[:1] = self._of_western_europe()
         if len(found) > 1:
             examples = "\n".join(f"  {each}: {_example(self.sample, each)}" for each in found[:3])
             raise InputError(
@@ -138,6 +141,15 @@ class _LineCounts:
                 f'Say which it is: `encoding="{found[0]}"`.'
             )
         return found[0] if found else "utf-8"
+
+    def _of_western_europe(self) -> list[str]:
+        """Windows-1252, or ISO-8859-15 if its other eight characters stand where they may only there: € after numbers,
+        and œ, š and ž inside words. Both, if some characters speak for one and some for the other."""
+        if any(byte in self.high_bytes for byte in range(0x80, 0xA0)):
+            return ["cp1252"]
+        sample = b"\n".join(self.sample)
+        found = {"cp1252": _AFTER_NUMBERS.search(sample), "iso8859-15": _LATIN_9.search(sample)}
+        return [encoding for encoding, evidence in found.items() if evidence] or ["cp1252"]
 
     def _ranked_by_letters(self) -> list[str]:
         """The best encoding of one byte a character, and those that are about as good and give another text."""
@@ -158,6 +170,9 @@ class _LineCounts:
 
 
 _ASCII = bytes(range(128))
+_LETTER = rb"[A-Za-z\xC0-\xFF]"
+_LATIN_9 = re.compile(rb"%b[\xA8\xB8\xBD]%b|[0-9][ \xA0]?\xA4" % (_LETTER, _LETTER))
+_AFTER_NUMBERS = re.compile(rb"[0-9] ?[\xBC-\xBE](?!%b)" % _LETTER)  # ¼ ½ ¾
 
 
 def _ranked(shares: Mapping[str, float]) -> list[str]:

@@ -37,7 +37,8 @@ def shown_name(encoding: str) -> str:
     """The usual name of an encoding, in messages."""
     if encoding.startswith("cp125"):
         return f"Windows-{encoding[2:]}"
-    return _SHOWN.get(encoding, encoding.upper().removesuffix("-LE").removesuffix("-BE"))
+    shown = encoding.upper().replace("ISO8859", "ISO-8859").removesuffix("-LE").removesuffix("-BE")
+    return _SHOWN.get(encoding, shown)
 
 
 def is_wide(encoding: str) -> bool:

@@ -16,6 +16,7 @@ from jumok.data.reading.lines import Damage, Record, Side, format_of
 from jumok.data.reading.options import ReadingOptions
 from jumok.data.reading.tables import TABLES, table_rows, text_lines
 from jumok.data.reading.tmx import tmx_records
+from jumok.errors import InputError
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 BAD_JSON = Damage("not valid JSON")
@@ -44,6 +45,11 @@ def _table_records(path: str | Path, options: ReadingOptions, rejections: Reject
     rows = table_rows(path, options, layout)
     first = list(islice(rows, LOOKED_AT))
     sample = sample_rows(first)
+    if format_of(path) not in TABLES and sample and all(len(cells) == 1 for _, cells in sample):
+        raise InputError(
+            f"{layout.file}: has one text in each line; the file with their translations is missing. Give both, line n "
+            "of one the translation of line n of the other; or one table, JSONL or TMX file with both sides."
+        )
     readable = without_title(sample)  # a damaged or blank line or a title may come before the header
     columns = pair_columns(readable, layout.file, options)
     columns.describe(layout, ("source", "target"))

@@ -38,8 +38,12 @@ def tmx_records(path: str | Path, options: ReadingOptions, layout: FileLayout) -
     for records in _parsed(path, units, options.encoding):
         yield from records
     for language in units.missing():
-        there = ", ".join(sorted(units.found)) or "none"
-        raise InputError(f'{display_name(path)}: no language "{language}"; there are: {there}.')
+        there = sorted(units.found)
+        example = f'`languages=("{there[0]}", "{there[1]}")`' if len(there) > 1 else '`languages=("en", "ko")`'
+        advice = f" TMX has languages instead of columns; choose two of them: {example}." if options.columns else ""
+        raise InputError(
+            f'{display_name(path)}: no language "{language}"; there are: {", ".join(there) or "none"}.{advice}'
+        )
 
 
 def _parsed(path: str | Path, units: "_TmxUnits", encoding: str | None) -> Iterator[list[Record]]:

@@ -156,13 +156,13 @@ class TextTranslator(Facade):
             segment_tokens=None  longer lines are split at sentence ends; None: as long as in training
             split_sentences=None translate each sentence of a line on its own; None: as the training data suggests
             resolve_loops=True   search again for outputs that repeat themselves or do not end
-        For `n_best` and `alignment`: `translate_batch(texts, DecodingOptions(…))`, which returns scores too.
+        For `n_best` and `alignment`: `translate_batch(texts, alignment=True)`, which returns scores too.
         """
         for name, usual in (("n_best", 1), ("alignment", False)):
             if options.get(name, usual) != usual:
                 raise ArgumentError(
                     f"translate returns texts alone; `{name}={options[name]}` asks for more. "  # type: ignore[literal-required]
-                    f"Use translate_batch(texts, DecodingOptions({name}={options[name]}))."  # type: ignore[literal-required]
+                    f"Use translate_batch(texts, {name}={options[name]})."  # type: ignore[literal-required]
                 )
         chosen = DecodingOptions.of(**options)
         if isinstance(text, str):
@@ -170,8 +170,12 @@ class TextTranslator(Facade):
         texts = require_texts("text", text, alternative="a text or ")
         return [result.text for result in self.translate_batch(texts, chosen)]
 
-    def translate_batch(self, texts: Sequence[str], options: DecodingOptions = DEFAULTS) -> list[Result]:
-        """A result for every text, in their order. Lines of a text are translated one by one and stay lines."""
+    def translate_batch(
+        self, texts: Sequence[str], options: DecodingOptions = DEFAULTS, **changes: Unpack[DecodingKeywords]
+    ) -> list[Result]:
+        """A result for every text, in their order. Lines of a text are translated one by one and stay lines. Options
+        are given as `DecodingOptions`, by name (`alignment=True`), or both: then those by name count."""
+        options = options.changed(**changes) if changes else options
         splits, sources = self._sources(texts, options)
         translated = self._translate_segments(sources, self._prefixes(splits, options), options)
         weights: list[FloatMatrix] = []
