@@ -117,6 +117,14 @@ def test_what_is_not_run_here_exists() -> None:
     assert "train = [" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_every_package_is_named(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    packages = [path.parent.name for path in (ROOT / "src" / "jumok").glob("*/__init__.py")]
+    assert len(packages) > 10
+    assert not [name for name in packages if f"{name}/" not in text]
+
+
 PAGES = ["docs/spreadsheet.md", "docs/production.md"]  # in this order: the second uses what the first has trained
 NOT_RUN_OF_PAGES = ("pip ", "gunicorn ", "curl ")
 GUIDES = ["docs/guide.md", "docs/ko/guide.md"]

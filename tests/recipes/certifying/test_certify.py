@@ -404,6 +404,21 @@ def test_weights_are_rounded_row_by_row_as_in_int8() -> None:
             assert float((row - original).abs().max()) <= 0.5001 * float(step)
 
 
+def test_weights_are_rounded_to_the_numbers_that_ctranslate2_stores() -> None:
+    from ctranslate2.specs.common_spec import LinearSpec
+
+    layer = torch.nn.Linear(256, 4_000, bias=False)
+    torch.nn.init.normal_(layer.weight, generator=torch.Generator().manual_seed(1))
+    spec = LinearSpec()
+    spec.weight = layer.weight.detach().numpy().copy()
+    spec.validate()
+    spec.optimize("int8")
+    with torch.no_grad():
+        round_weights(torch.nn.ModuleDict({"encoder": layer}))
+    stored = spec.weight.numpy() / spec.weight_scale.numpy()[:, None]
+    assert np.abs(layer.weight.detach().numpy() - stored).max() < 1e-6  # a weight rounded the other way: 0.02
+
+
 def test_an_export_of_float32_is_exact_and_others_have_rounded_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     rounded: list[Any] = []
     monkeypatch.setattr(certificate, "round_weights", rounded.append)

@@ -199,7 +199,9 @@ def round_weights(model: Any) -> None:
     """Round the weights of a PyTorch model that CTranslate2 stores as int8, row by row, as it does."""
     for name, weight in model.named_parameters():
         if weight.dim() == 2 and name.startswith(("embed.tokens.", "encoder.", "decoder.")):
-            scale = LARGEST_INT8 / weight.abs().amax(1, keepdim=True).clamp(min=1e-30)
+            largest = weight.abs().amax(1, keepdim=True).clamp(min=1e-30)
+            # Not LARGEST_INT8 / largest: PyTorch would multiply by the reciprocal and may round the other way.
+            scale = largest.new_full((), LARGEST_INT8) / largest
             weight.copy_((weight * scale).round() / scale)
 
 
