@@ -6,14 +6,17 @@ random numbers come from a generator of the card's own, and every copy from the 
 that asked for it.
 """
 
-import traceback
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import (
     _DummyBackendModule,
     _DummyPrivateUse1Hook,
@@ -113,33 +116,64 @@ class CardTensor(torch.Tensor):
         return _run(op, args, kwargs or {})
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What is to be known of an operator, found out once."""
+
+    name: str
+    copies: bool
+    is_read: bool  # the host must know its result
+    is_random: bool
+    gives_views: bool
+
+
+@cache
+def _facts(op: Any) -> _Facts:
+    return _Facts(
+        op.name(),
+        op.name().startswith(_COPIES),
+        op in _READ_BY_THE_HOST,
+        torch.Tag.nondeterministic_seeded in op.tags,
+        any(returned.alias_info for returned in op._schema.returns),
+    )
+
+
 def _run(op: Any, args: Any, kwargs: Any) -> Any:
     """An operator on the card: the same one on the CPU tensors inside."""
-    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-    goes_to_host = _goes_to_host(op, args, kwargs)
-    if not op.name().startswith(_COPIES):
+    facts, leaves = _facts(op), _leaves(args, kwargs)
+    given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    if facts.name == "aten::copy_":
+        goes_to_host = not isinstance(args[0], CardTensor)
+    else:
+        goes_to_host = any(isinstance(leaf, torch.device) and leaf.type == "cpu" for leaf in leaves)
+    if not facts.copies:
         _refuse_host_tensors(op, given)
-    if goes_to_host or op in _READ_BY_THE_HOST or _has_boolean_index(op, args):
+    if goes_to_host or facts.is_read or _has_boolean_index(op, args):
         CARD.waits.append(_asked_by(op))
-    with _random_numbers_of_the_card(op):
-        result = op(*tree_map(_to_host, args), **tree_map(_to_host, kwargs))
+    with _random_numbers_of_the_card() if facts.is_random else nullcontext():
+        result = op(*_mapped(_to_host, args), **{name: _mapped(_to_host, value) for name, value in kwargs.items()})
     if goes_to_host:
-        return args[0] if op.name() == "aten::copy_" else result
+        return args[0] if facts.name == "aten::copy_" else result
     known = {id(tensor.host): tensor for tensor in given if isinstance(tensor, CardTensor)}
-    with torch.inference_mode(torch.is_inference_mode_enabled() and not _is_view_of_trainable(op, given)):
-        return tree_map(lambda leaf: _to_card(leaf, known), result)
+    # Views of ordinary tensors are ordinary tensors, in inference mode too.
+    ordinary = torch.is_inference_mode_enabled() and facts.gives_views and not any(map(torch.is_inference, given))
+    with torch.inference_mode(False) if ordinary else nullcontext():
+        return _mapped(lambda leaf: _to_card(leaf, known), result)
 
 
-def _is_view_of_trainable(op: Any, given: list[Tensor]) -> bool:
-    """Views of ordinary tensors are ordinary tensors, in inference mode too."""
-    return any(returned.alias_info for returned in op._schema.returns) and not any(map(torch.is_inference, given))
+def _leaves(args: Any, kwargs: Any) -> list[Any]:
+    """The arguments of an operator, and the elements of those that are lists. (PyTorch's trees are far slower.)"""
+    leaves: list[Any] = []
+    for value in (*args, *kwargs.values()):
+        leaves.extend(value) if isinstance(value, list | tuple) else leaves.append(value)
+    return leaves
 
 
-def _goes_to_host(op: Any, args: Any, kwargs: Any) -> bool:
-    if op.name() == "aten::copy_":
-        return not isinstance(args[0], CardTensor)
-    devices = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.device)]
-    return any(device.type == "cpu" for device in devices)
+def _mapped(function: Any, value: Any) -> Any:
+    """The function of a value, or of each element of a list or tuple."""
+    if isinstance(value, list | tuple):
+        return type(value)(_mapped(function, each) for each in value)
+    return function(value)
 
 
 def _refuse_host_tensors(op: Any, given: list[Tensor]) -> None:
@@ -157,16 +191,17 @@ def _has_boolean_index(op: Any, args: Any) -> bool:
 
 def _asked_by(op: Any) -> str:
     """The line of our own code that an operator came from."""
-    own = [frame for frame in traceback.extract_stack() if "/jumok/" in frame.filename.replace("\\", "/")]
-    where = f"{own[-1].filename.replace(chr(92), '/').rpartition('/jumok/')[2]}:{own[-1].name}" if own else "a test"
-    return f"{where} {op.name()}"
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:  # not traceback.extract_stack: it reads the source of every frame
+        before, _, file = frame.f_code.co_filename.replace("\\", "/").rpartition("/jumok/")
+        if before:
+            return f"{file}:{frame.f_code.co_name} {op.name()}"
+        frame = frame.f_back
+    return f"a test {op.name()}"
 
 
 @contextmanager
-def _random_numbers_of_the_card(op: Any) -> Iterator[None]:
-    if torch.Tag.nondeterministic_seeded not in op.tags:
-        yield
-        return
+def _random_numbers_of_the_card() -> Iterator[None]:
     host = torch.default_generator.get_state()
     torch.default_generator.set_state(CARD.generator.get_state())
     try:
