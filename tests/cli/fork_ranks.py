@@ -23,11 +23,13 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from jumok.cli.app import run
+from jumok.recipes import image_tokens
 from jumok.training import checkpoint, distributed, trainer
 from jumok.training.checkpoint import flatten_optimizer
 from jumok.training.trainer import Trainer
 
 distributed.RANK_0_TIMEOUT = timedelta(seconds=20)  # less than the tests allow
+image_tokens.REVIVED_EVERY, image_tokens.REVIVAL_PATCHES = 2, 1  # codes move in short trainings too
 LATE_SECONDS, ENTER_SECONDS = 0.5, 0.05  # to load a checkpoint; for the others to enter a collective
 # What FSDP sums gradients with, and what replicas do.
 COLLECTIVES = [name for name in ("reduce_scatter_single", "reduce_scatter_tensor", "all_reduce") if hasattr(dist, name)]
@@ -73,7 +75,7 @@ class Rank:
                 if self.is_hit(moment, at):
                     training.gradients.loss = not_a_number(training.gradients.loss, moment)
             lines = [int(line) for _, batch in window for line in batch.lines]
-            with open(self.out / f"lines-{self.rank}.jsonl", "a") as file:
+            with open(training.run.path / f"lines-{self.rank}.jsonl", "a") as file:
                 print(json.dumps([at + 1, lines]), file=file)
             result = step(training, window, *rest)
             if self.is_hit("moments", at):
@@ -88,7 +90,7 @@ class Rank:
             parts = {
                 f"{group}/{name}": local(each) for group, members in groups.items() for name, each in members.items()
             }
-            save_file(parts, self.out / f"memory-{self.rank}.safetensors")
+            save_file(parts, training.run.path / f"memory-{self.rank}.safetensors")
             finish(training)
 
         return observed

@@ -11,7 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from commands import CLASSIFIER, LM, SOURCE, train_arguments, write_corpus
+import numpy as np
+from commands import CLASSIFIER, LM, SMALL, SOURCE, train_arguments, write_corpus
+
+from jumok.pictures import png_bytes
 
 FORKER = Path(__file__).with_name("fork_ranks.py")
 STEPS = 50
@@ -23,6 +26,8 @@ UNEVEN = "--set=batch.tokens=120"  # the classifier's corpus is a multiple of th
 LARGER = ["--set=model.d_model=64", "--set=batch.tokens=640", "--set=batch.accumulate=2", "--set=checkpoint.every=3"]
 THREADED_STEPS = 8
 TASKS = ("translator", "classifier", "lm")
+PAINTER_STEPS = 4
+PAINTING = [f"--steps={PAINTER_STEPS}", "--set=model.codes=24", "--set=batch.accumulate=2", "--set=validate.every=2"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,17 @@ def write_corpora(directory: Path) -> None:
     write_corpus(directory)
     sentences = (directory / "a.en").read_text().splitlines()
     (directory / "a.tsv").write_text("".join(f"{line.split()[1]}\t{line}\n" for line in sentences))
+    write_noise(directory)
+
+
+def write_noise(directory: Path) -> None:
+    """captions.tsv and pictures/: no patch of 4 × 4 pixels is like another."""
+    noise = np.random.default_rng(1).integers(0, 256, (30, 16, 16), np.uint8)
+    (directory / "pictures").mkdir()
+    for number, pixels in enumerate(noise):
+        (directory / "pictures" / f"{number}.png").write_bytes(png_bytes(pixels[..., None]))
+    captions = (f"{number}.png\tnoise {number % 5}\n" for number in range(len(noise)))
+    (directory / "captions.tsv").write_text("".join(captions))
 
 
 def arguments_of(task: str, directory: Path, how: str = "one") -> list[str]:
@@ -83,6 +99,18 @@ def uninterrupted(directory: Path) -> Iterator[tuple[str, Job]]:
     """Each task by one, by two, and by two that share the model."""
     for task, (how, count) in product(TASKS, (("one", 1), ("two", 2), ("sharded", 2))):
         yield f"{task} {how}", Job(f"{task}-{how}", count, arguments_of(task, directory, how), task=task)
+
+
+def painting(directory: Path) -> Iterator[tuple[str, Job]]:
+    """Both stages of a painter, by one, by two, by two that share the model, and by two that are stopped in each."""
+    options = [*SMALL, *PAINTING]
+    files = [str(directory / "captions.tsv"), str(directory / "pictures")]
+    for how, count in (("one", 1), ("two", 2), ("sharded", 2)):
+        shard = ["--shard"] if how == "sharded" else []
+        yield f"painter {how}", Job(f"painter-{how}", count, [*files, *options, *shard], task="painter")
+    for name, fault in (("first stop", 1), ("second stop", 1), ("resumed", None)):
+        stop = Fault("step", 1, fault, signal.SIGTERM) if fault else None
+        yield f"painter {name}", Job("painter-stopped", 2, [*files, *options], stop, task="painter")
 
 
 def disturbed(directory: Path, how: str, faults: Sequence[Fault]) -> Iterator[tuple[str, Job]]:

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from PIL import Image
 from jumok.bundle import load_bundle
 from jumok.cli.app import run as run_command
 from jumok.engines.loading import load
-from jumok.errors import ArgumentError, BundleError
+from jumok.errors import ArgumentError, BundleError, ConfigError
+from jumok.recipes import training
 from jumok.recipes.painter import train_painter
-from jumok.training.trainer import StoppedEarly
+from jumok.training import auto
+from jumok.training.trainer import StoppedEarly, Trainer
 
 pytestmark = pytest.mark.xdist_group("painter")
 
@@ -180,6 +184,31 @@ def test_a_training_stopped_in_either_stage_ends_with_the_same_weights(
     stopped, straight = (load_bundle(run).weights() for run in (tmp_path / "run", painted / "run"))
     assert stopped.keys() == straight.keys()
     assert all((stopped[name] == straight[name]).all() for name in stopped)
+
+
+def test_both_stages_share_the_minutes(painted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainers: list[Trainer] = []
+
+    class Noted(Trainer):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            trainers.append(self)
+
+    monkeypatch.setattr(training, "Trainer", Noted)
+    monkeypatch.setattr(auto, "LEAST_SECONDS", 0.05)
+    began = time.perf_counter()
+    data, settings = (painted / "captions.tsv", painted / "pictures"), {"model.d_model": 32, "model.codes": 8}
+    train_painter(*data, out=tmp_path / "run", minutes=0.03, settings=settings, progress=False)
+    tokens, painter = trainers
+    assert [each.options.seconds for each in trainers] == pytest.approx([0.2 * 1.8, 1.8])
+    assert painter._began == tokens._began > began
+    assert load_bundle(tmp_path / "run").config["codes"] == 8
+
+
+def test_the_size_of_pictures_is_no_setting(painted: Path, tmp_path: Path) -> None:
+    data = painted / "captions.tsv", painted / "pictures"
+    with pytest.raises(ConfigError, match=r"model\.height is that of the pictures"):
+        train_painter(*data, out=tmp_path / "run", settings={"model.height": 64})
 
 
 def test_bad_data_is_refused_before_anything_is_trained(jumok: Jumok, tmp_path: Path) -> None:

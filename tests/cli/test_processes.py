@@ -16,6 +16,7 @@ import torch
 from commands import SOURCE, longer_if_busy
 from kills import assert_same
 from ranks import (
+    PAINTER_STEPS,
     STEPS,
     TASKS,
     THREADED_STEPS,
@@ -26,6 +27,7 @@ from ranks import (
     changing,
     disturbed,
     lines_learned_from,
+    painting,
     threaded,
     train_in_turn,
     uninterrupted,
@@ -61,6 +63,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     directory = tmp_path_factory.mktemp("ranks")
     write_corpora(directory)
     jobs = dict(uninterrupted(directory)) | dict(changing(directory)) | dict(threaded(directory))
+    jobs |= painting(directory)
     for how in WAYS:
         jobs |= disturbed(directory, how, [NOT_FINITE[how], DIVERGED, *KILLS[how]])
     return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
@@ -188,6 +191,28 @@ def test_two_processes_of_two_threads_end_with_the_same_bits_twice_and_after_a_k
     assert (state["threads"], state["processes"]) == (2, 2)
     for other in ("threads-again", "threads-killed"):
         assert_same(directory / other, directory / "threads", THREADED_STEPS)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_two_processes_learn_both_stages_of_a_painter_as_one_does(runs: Runs, how: str) -> None:
+    directory, outcomes = runs
+    assert outcomes["painter one"].codes == [0]
+    assert outcomes[f"painter {how}"].codes == [0, 0], outcomes[f"painter {how}"].errors
+    for stage in (".", "image_tokens"):
+        one, two = directory / "painter-one" / stage, directory / f"painter-{how}" / stage
+        assert losses(two) == pytest.approx(losses(one), abs=TOLERANCE)
+        expected, found = last_checkpoint(one).tensors["model"], last_checkpoint(two).tensors["model"]
+        assert expected.keys() == found.keys()
+        assert all(torch.allclose(found[name], expected[name], rtol=0, atol=TOLERANCE) for name in expected)
+
+
+def test_a_painter_of_two_processes_that_was_stopped_in_either_stage_ends_with_the_same_bits(runs: Runs) -> None:
+    """Codes that were not used have moved before and after."""
+    directory, outcomes = runs
+    assert [outcomes[f"painter {name}"].codes for name in ("first stop", "second stop")] == [[130, 143]] * 2
+    assert outcomes["painter resumed"].codes == [0, 0]
+    for stage in (".", "image_tokens"):
+        assert_same(directory / "painter-stopped" / stage, directory / "painter-two" / stage, PAINTER_STEPS)
 
 
 def assert_the_others_end(outcome: Outcome, fault: Fault) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from jumok.engines.image_tokens import reconstruction_scores
 from jumok.model.image_tokens import PictureTokenizer
-from jumok.recipes.codebook_fit import fit_codebook, k_means
+from jumok.recipes.codebook_fit import fit_codebook, k_means, revived_codes
 
 
 def make_tokenizer(pictures: np.ndarray, codes: int, code_width: int = 20) -> PictureTokenizer:  # type: ignore[type-arg]
@@ -44,3 +44,22 @@ def test_k_means_finds_clusters_and_repeats_itself() -> None:
     centres, again = (k_means(points, np.ones(300, np.float32), 3, seed=5) for _ in range(2))
     assert (centres == again).all()
     assert all(np.linalg.norm(centres - each, axis=1).min() < 0.1 for each in truth)
+
+
+CORNERS = np.array([[0, 0], [10, 0], [0, 10], [10, 10]], np.float32)
+
+
+def test_a_code_that_nothing_uses_moves_to_where_one_is_missing() -> None:
+    codebook = np.array([[0, 0], [99, 99], [10, 0], [98, 98]], np.float32)
+    moved, again = (revived_codes(codebook, np.repeat(CORNERS, 5, axis=0), seed=1) for _ in range(2))
+    assert moved is not None
+    assert (moved == again).all()  # type: ignore[operator]
+    assert (moved[[0, 2]] == codebook[[0, 2]]).all()
+    assert {tuple(code) for code in moved[[1, 3]].tolist()} == {(0.0, 10.0), (10.0, 10.0)}
+
+
+def test_codes_that_nothing_needs_stay() -> None:
+    """Two codes for equal patches would only make pictures less predictable."""
+    spare = np.concatenate((CORNERS, CORNERS[:2] + 99))
+    assert revived_codes(spare, np.repeat(CORNERS, 5, axis=0) + 0.01, seed=1) is None
+    assert revived_codes(CORNERS, np.repeat(CORNERS, 5, axis=0) + 3, seed=1) is None  # all are used

@@ -13,6 +13,7 @@ from jumok.bundle import Bundle
 from jumok.engines.facade import Facade
 from jumok.engines.opening import open_engine
 from jumok.engines.torch_models import TorchEngine, computing
+from jumok.model.devices import device_of
 from jumok.model.image_tokens import ImageTokens, PictureTokenizer
 from jumok.pictures import PictureEncoder, PictureSource, read_picture
 
@@ -27,7 +28,8 @@ def encode_pictures(tokenizer: PictureTokenizer, pictures: PictureArray) -> Code
     """The codes [B, T] of pictures [B, H, W, C]."""
     parts = np.split(pictures, range(PICTURES_AT_A_TIME, len(pictures), PICTURES_AT_A_TIME))
     with torch.inference_mode():
-        found = [tokenizer.codes(torch.from_numpy(np.array(part))).numpy() for part in parts]
+        device = device_of(tokenizer)
+        found = [tokenizer.codes(torch.from_numpy(np.array(part)).to(device)).cpu().numpy() for part in parts]
     return np.concatenate(found)
 
 
@@ -35,7 +37,8 @@ def draw_pictures(tokenizer: PictureTokenizer, codes: Codes) -> PictureArray:
     """The pictures [B, H, W, C] that codes [B, T] stand for."""
     parts = np.split(codes, range(PICTURES_AT_A_TIME, len(codes), PICTURES_AT_A_TIME))
     with torch.inference_mode():
-        return np.concatenate([tokenizer.pictures(torch.from_numpy(part)).numpy() for part in parts])
+        device = device_of(tokenizer)
+        return np.concatenate([tokenizer.pictures(torch.from_numpy(part).to(device)).cpu().numpy() for part in parts])
 
 
 def reconstruction_scores(tokenizer: PictureTokenizer, pictures: PictureArray) -> dict[str, float]:

@@ -1,4 +1,5 @@
-"""The codebook that a training of image tokens begins with: k-means over the principal components of patches.
+"""The codebook that a training of image tokens begins with: k-means over the principal components of patches; and new
+places for codes that are no longer used.
 
 A codebook of random vectors learns slowly, and many of its codes never come near any patch. Begun this way every code
 is used from the first step on, and pictures of few kinds of patches are drawn exactly before any training.
@@ -18,6 +19,7 @@ Floats = npt.NDArray[np.float32]
 MOST_PATCHES = 20_000  # different ones that k-means sees
 ROUNDS = 12
 _SPREAD = 1e-3  # between codes that would be equal, because there are fewer different patches than codes
+_WELL_DRAWN = 1e-3  # squared distance to a code, as a share of the variance: such a patch needs no other code
 
 
 def fit_codebook(tokenizer: PictureTokenizer, patches: Floats, seed: int) -> dict[str, Tensor]:
@@ -68,18 +70,47 @@ def k_means(points: Floats, weights: Floats, count: int, seed: int) -> Floats:
 
 def _first_centres(points: Floats, weights: Floats, count: int, seed: int) -> Floats:
     """k-means++: each next centre is a random point, with a probability by its squared distance to those before."""
-    numbers = (bit_stream(seed, "centres").random_raw(2 * count) >> np.uint64(11)) * 2.0**-53
-    distances = np.full(len(points), np.inf, np.float32)
+    far = np.full(len(points), np.inf, np.float32)
+    chosen = _spread_out(points, weights, far, count, 1e-9, bit_stream(seed, "centres").random_raw(2 * count))
     centres = np.empty((count, points.shape[1]), np.float32)
-    chances = weights
-    for number in range(count):
-        reached = np.cumsum(chances, dtype=np.float64)
-        if reached[-1] <= 0:  # every point is a centre already
-            spread = np.random.Generator(bit_stream(seed, "spread", number)).standard_normal(points.shape[1])
-            centres[number] = centres[number - 1] + _SPREAD * spread
-            continue
-        chosen = min(int(np.searchsorted(reached, numbers[number] * reached[-1], side="right")), len(points) - 1)
-        centres[number] = points[chosen]
-        distances = np.minimum(distances, ((points - points[chosen]) ** 2).sum(1))
-        chances = weights * np.where(distances > 1e-9, distances, 0)
+    centres[: len(chosen)] = points[chosen]
+    for number in range(len(chosen), count):  # every point is a centre already
+        spread = np.random.Generator(bit_stream(seed, "spread", number)).standard_normal(points.shape[1])
+        centres[number] = centres[number - 1] + _SPREAD * spread
     return centres
+
+
+def _spread_out(
+    points: Floats, weights: Floats, distances: Floats, most: int, near: float, bits: npt.NDArray[np.uint64]
+) -> list[int]:
+    """Up to `most` of the points, one after the other at random, with a probability by the weight and the squared
+    distance [M] to what was there before; none that is as `near` as that."""
+    numbers = (bits >> np.uint64(11)) * 2.0**-53
+    chosen: list[int] = []
+    chances = weights if np.isinf(distances).all() else weights * np.where(distances > near, distances, 0)
+    while len(chosen) < most:
+        reached = np.cumsum(chances, dtype=np.float64)
+        if reached[-1] <= 0:
+            break
+        found = np.searchsorted(reached, numbers[len(chosen)] * reached[-1], side="right")
+        chosen.append(min(int(found), len(points) - 1))
+        distances = np.minimum(distances, ((points - points[chosen[-1]]) ** 2).sum(1))
+        chances = weights * np.where(distances > near, distances, 0)
+    return chosen
+
+
+def revived_codes(codebook: Floats, states: Floats, seed: int) -> Floats | None:
+    """The codebook [K, D], in which codes that are nearest to none of the states [M, D] have moved to states that are
+    far from every code; None if no code has to move, or no state needs another code."""
+    distances = (codebook**2).sum(1) - 2 * states @ codebook.T
+    nearest = distances.argmin(1)
+    unused = np.setdiff1d(np.arange(len(codebook)), nearest)
+    squared = ((states - codebook[nearest]) ** 2).sum(1)
+    near = _WELL_DRAWN * float(states.var(0).sum())
+    bits = bit_stream(seed, "unused codes").random_raw(len(unused))
+    chosen = _spread_out(states, np.ones(len(states), np.float32), squared, len(unused), near, bits)
+    if not chosen:
+        return None
+    moved = codebook.copy()
+    moved[unused[: len(chosen)]] = states[chosen]
+    return moved

@@ -14,16 +14,20 @@ from jumok.data.captioned import CAPTIONED_PICTURES, PictureBatch, PictureEpochs
 from jumok.data.corpus import Corpus
 from jumok.engines.image_tokens import reconstruction_scores
 from jumok.errors import ChangedDataError
-from jumok.model.config.image_tokens import ImageTokensConfig
+from jumok.model.config.image_tokens import PICTURE_FIELDS, ImageTokensConfig
+from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens
 from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
-from jumok.recipes.codebook_fit import fit_codebook
+from jumok.recipes.codebook_fit import fit_codebook, revived_codes
 from jumok.recipes.recipe import PathLike, Recipe
+from jumok.seeds import bit_stream, derive_seed
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
 FITTED_PATCHES = 100_000  # that the first codebook is made from
+REVIVED_EVERY = 50  # steps: codes that nothing uses any more move to where some are missing
+REVIVAL_PATCHES = 20_000  # among which a code must be used
 PICTURES_AT_A_TIME = 64  # in a batch
 PEAK_RATE = 1e-3
 EPSILON = 1e-5  # of Adam, which makes full steps of far smaller gradients otherwise
@@ -64,8 +68,11 @@ class ImageTokensRecipe(Recipe):
         stop = {name: value for name, value in given["stop"].items() if value is not None}
         if "minutes" in stop:
             stop["minutes"] *= SHARE_OF_MINUTES
-        kept = {name: given[name] for name in ("seed", "checkpoint", "validate", "log")}
-        return Settings.from_dict({**kept, "stop": {"patience": PATIENCE, **stop}})
+        kept = {name: given[name] for name in ("seed", "device", "checkpoint", "validate", "log")}
+        own = {name: value for name, value in asked.model.items() if name in PICTURE_FIELDS}
+        return Settings.from_dict(
+            {**kept, "precision": "float32", "model": own, "stop": {"patience": PATIENCE, **stop}}
+        )
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """The facts about the pictures, which are prepared already."""
@@ -88,15 +95,10 @@ class ImageTokensRecipe(Recipe):
         )
 
     def config(self, settings: Settings) -> ImageTokensConfig:
-        """Patches of 4 pixels, of 8 in large pictures."""
+        """Patches of 4 pixels, of 8 in large pictures, unless the settings say something else."""
         shape = self.shape
-        return ImageTokensConfig(
-            vocabulary=self.corpus.encoder.size,
-            height=shape.height,
-            width=shape.width,
-            channels=shape.channels,
-            patch=patch_of(shape),
-        )
+        sizes = {"height": shape.height, "width": shape.width, "channels": shape.channels, "patch": patch_of(shape)}
+        return ImageTokensConfig(vocabulary=self.corpus.encoder.size, **{**sizes, **settings.model})
 
     def epochs(self, settings: Settings) -> PictureEpochs:
         """Batches of pictures."""
@@ -123,7 +125,7 @@ class ImageTokensRecipe(Recipe):
         """The mean squared error of the values of a picture, and the distance between states and their codes."""
 
         def loss(batch: PictureBatch) -> Tensor:
-            pixels = torch.from_numpy(batch.pixels)
+            pixels = to_device(torch.from_numpy(batch.pixels), device_of(model))
             drawn, states, vectors = model(pixels)
             error = nn.functional.mse_loss(drawn, model.pictures.patches(pixels))  # type: ignore[operator, union-attr]
             distance = nn.functional.mse_loss(states, vectors.detach()) + nn.functional.mse_loss(
@@ -132,6 +134,21 @@ class ImageTokensRecipe(Recipe):
             return (error + COMMITMENT * distance) * batch.tokens
 
         return loss
+
+    def after_update(self, model: ImageTokens, settings: Settings, step: int) -> None:
+        """Revive codes that are not used by any of some training pictures, which are other ones every time."""
+        if step % REVIVED_EVERY:
+            return
+        tokenizer, train = model.pictures, self.corpus.train
+        count = -(-REVIVAL_PATCHES // math.prod(tokenizer.grid))
+        chosen = bit_stream(settings.seed, "revival", step).random_raw(count) % np.uint64(len(train))
+        pictures = torch.from_numpy(pictures_of(train, np.unique(chosen).astype(np.int64), self.shape))
+        with torch.no_grad():
+            states = tokenizer.states(tokenizer.patches(to_device(pictures, device_of(model)))).flatten(0, 1)
+            codebook = tokenizer.codebook.cpu().numpy()
+            moved = revived_codes(codebook, states.cpu().numpy(), derive_seed(settings.seed, "revival", step))
+            if moved is not None:
+                tokenizer.codebook.copy_(torch.from_numpy(moved))
 
     def validate(self, model: ImageTokens, count: int) -> Validation:
         """How well validation pictures are drawn from their tokens, and how many of the codes they use."""
@@ -145,8 +162,8 @@ def patch_of(shape: PictureShape) -> int:
     return 4 if max(shape.height, shape.width) <= LARGE_SIDE else 8
 
 
-def fitted_shape(shape: PictureShape) -> PictureShape:
-    """The shape with sides that patches fill."""
-    patch = patch_of(shape)
+def fitted_shape(shape: PictureShape, patch: int | None = None) -> PictureShape:
+    """The shape with sides that patches fill, of that width if it is given."""
+    patch = patch or patch_of(shape)
     height, width = (max(patch, round(side / patch) * patch) for side in (shape.height, shape.width))
     return PictureShape(height, width, shape.channels)

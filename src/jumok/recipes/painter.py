@@ -27,6 +27,7 @@ from jumok.engines.image_tokens import encode_pictures
 from jumok.engines.painter.text import words_of
 from jumok.engines.painter.torch import TorchPainter
 from jumok.engines.torch_models import load_model
+from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig, preset
 from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens
@@ -44,6 +45,7 @@ from jumok.training.settings import Settings
 PICTURES_AT_A_TIME = 24  # in a batch
 CAPTIONS_LEFT_OUT = 0.1  # of the training pictures, so that the model learns what pictures look like in general
 MOST_WORDS = 2000  # of captions; if there are more, unknown words are not noticed
+OF_THE_PICTURES = ("height", "width", "channels")
 TOKENS = "image_tokens"  # in the store: the captions with image tokens
 
 
@@ -96,12 +98,20 @@ class PainterRecipe(Recipe):
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
         self.kind, self.shape = CAPTIONED_PICTURES, PictureShape(32, 32, 3)
         self._pictures: ImageTokens | None = None
-        self._digest = ""
+        self._digest, self._stage_settings = "", Settings()
+
+    @classmethod
+    def check_settings(cls, settings: Settings) -> None:
+        """See `Recipe`."""
+        super().check_settings(settings)
+        for name in settings.model:
+            if name in OF_THE_PICTURES:
+                raise ConfigError(f"model.{name} is that of the pictures. Leave it out, or give `side=`.")
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. One shape for all pictures is chosen from the headers of their files."""
         shape, why = survey_captioned(self.data, self.reading, self.side)
-        self.shape = fitted_shape(shape)
+        self.shape = fitted_shape(shape, settings.model.get("patch"))
         self.kind = captioned_pictures(self.shape, why, self.reading)
         return super().prepare(store, settings, **options)
 
@@ -115,12 +125,13 @@ class PainterRecipe(Recipe):
     def first_stage(self, asked: Settings) -> tuple[Recipe, Settings]:
         """Image tokens for the pictures of the corpus."""
         stage = ImageTokensRecipe.of_corpus(self.corpus, self.shape, self.data)
-        return stage, stage.settings_within(asked)
+        self._stage_settings = stage.settings_within(asked)
+        return stage, self._stage_settings
 
     def use_first_stage(self, stage: Recipe, model: Path | None, store: Path) -> None:
         """Turn the pictures into image tokens, with the model of the first stage, or with a new one for a plan."""
         if model is None:
-            self._pictures = ImageTokens(stage.config(Settings()))
+            self._pictures = ImageTokens(stage.config(self._stage_settings))
             self._digest = "untrained"
         else:
             bundle = load_bundle(model)
@@ -153,7 +164,7 @@ class PainterRecipe(Recipe):
     def config(self, settings: Settings) -> BaseConfig:
         """The preset, with the vocabulary of the captions and the image tokens of the first stage."""
         assert self._pictures is not None
-        own = {**self._pictures.config.picture_options(), **settings.model}
+        own = {**settings.model, **self._pictures.config.picture_options()}
         return preset(settings.preset, task=self.task, vocabulary=self.corpus.encoder.size, **own)
 
     def card(self) -> dict[str, Any]:

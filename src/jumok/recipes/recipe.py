@@ -130,6 +130,10 @@ class Recipe(ABC):
     def loss(self, model: Any, settings: Settings) -> Callable[[Any], Tensor]:
         """A function from a batch to the sum of the loss over its targets."""
 
+    def after_update(self, model: Any, settings: Settings, step: int) -> None:  # noqa: B027
+        """Change the model, after an update, in a way that is no gradient descent. It must depend on nothing but these
+        arguments and the corpus, so that every process and a resumed training do the same."""
+
     @abstractmethod
     def validate(self, model: Any, count: int) -> Validation:
         """Evaluate the model on so many of the validation examples. It must not change the model."""

@@ -237,8 +237,9 @@ class _Job:
     def _train_first_stage(self, stage: Recipe, asked: Settings) -> None:
         """Train or resume the first stage in a run directory of its own inside this one. Its time counts here too."""
         self.on_event({"event": "stage", "number": 1, "title": task_named(stage.task).title})
-        with open_run(self.run.path / stage.task, stage, self.group) as run:
-            job = _Job(stage, run, self.group, asked, self.request, self.on_event)
+        group = self.group.unsharded()
+        with open_run(self.run.path / stage.task, stage, group) as run:
+            job = _Job(stage, run, group, asked, self.request, self.on_event)
             job.run_to_the_end()
         if self.before is None:
             self.began = min(self.began, time.perf_counter() - job.elapsed)
@@ -339,6 +340,7 @@ class _Job:
         return Trainer(
             model=model,
             full_model=full_model,
+            after_update=lambda step: recipe.after_update(model, settings, step),
             optimizer=make_optimizer(model, settings),
             schedule=_schedule(settings, length),
             length=length,

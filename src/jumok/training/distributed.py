@@ -39,6 +39,10 @@ class ProcessGroup:
         """Keep only this process's part of the model, if sharded. Returns the loss function to use from then on."""
         return loss
 
+    def unsharded(self) -> "ProcessGroup":
+        """The same processes, each with a full model, for one that is small."""
+        return self
+
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The full tensors of the model or its optimizer on rank 0. A collective: all processes must call it."""
         return dict(tensors)

@@ -49,6 +49,10 @@ class Sharded(MultiProcess):
     def use_parameters(self, parameters: Sequence[Tensor]) -> None:
         """No-op: FSDP sums the gradients itself, in the backward pass."""
 
+    def unsharded(self) -> MultiProcess:
+        """The same processes, each with a full model, for one that is small."""
+        return MultiProcess(self.rank, self.size, self.device)
+
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients by the norm over the parts of all processes."""
         norm = nn.utils.clip_grad_norm_(parameters, max_norm)

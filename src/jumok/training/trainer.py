@@ -66,11 +66,12 @@ class Trainer:
         group: ProcessGroup = SINGLE_PROCESS,
         precision: Precision | None = None,
         full_model: nn.Module | None = None,
+        after_update: Callable[[int], None] = lambda _: None,
         began: float | None = None,
     ) -> None:
         self.model, self.optimizer, self.schedule, self.length = model, optimizer, schedule, length
         self.full_model = full_model or model  # what is validated and published: not sharded
-        self.epochs, self.validate, self.publish = epochs, validate, publish
+        self.epochs, self.validate, self.publish, self.after_update = epochs, validate, publish, after_update
         self.options, self.run, self.on_event, self.stop_requested = options, run, on_event, stop_requested
         self.group, self.leads = group, group.rank == 0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -155,6 +156,7 @@ class Trainer:
         self.updates.make(progress.step + 1, self.schedule(progress.step + 1), loss, int(tokens), batches)
         progress.step += 1
         progress.tokens += int(tokens)
+        self.after_update(progress.step)
         return stop > 0, save > 0
 
     def _read_results(self) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from jumok.errors import ConfigError
 from jumok.model.config.base import BaseConfig
 
+PICTURE_FIELDS = ("height", "width", "channels", "patch", "codes", "code_width", "code_blocks")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PictureFields(BaseConfig):
@@ -42,8 +44,7 @@ class PictureFields(BaseConfig):
 
     def picture_options(self) -> dict[str, Any]:
         """The keyword arguments of `PictureTokenizer`, which knows no configs."""
-        names = ("height", "width", "channels", "patch", "codes", "code_width", "code_blocks")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in PICTURE_FIELDS}
 
 
 @dataclass(frozen=True, kw_only=True)
