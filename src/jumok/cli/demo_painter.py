@@ -13,13 +13,14 @@ from jumok.pictures import png_bytes
 
 PICTURES, TEST_PICTURES = 15_000, 500
 SHOWN = 24  # pictures on the sheet
-TEMPERATURE = 0.7
+TEMPERATURE, GUIDANCE = 0.5, 1.5
 # Pictures of few shapes need few layers, and captions of few words none but two.
 SETTINGS: dict[str, Any] = {
     "preset": "tiny",
     "model.encoder_layers": 2,
     "model.decoder_layers": 3,
     "model.dropout": 0.0,
+    "model.codes": 256,
     "tokenizer.size": 500,
     "optimizer.lr": 0.003,
     "validate.sentences": 200,
@@ -57,7 +58,7 @@ def _write_scenes(demo: DemoTraining) -> tuple[Path, Path]:
 
 def _test(painter: TextPainter, sheet: Path) -> None:
     scenes = list(demo_scenes(TEST_PICTURES, seed=1, held_out=True))
-    painted = painter.paint([scene.caption for scene in scenes], temperature=TEMPERATURE)
+    painted = painter.paint([scene.caption for scene in scenes], temperature=TEMPERATURE, guidance=GUIDANCE)
     right = [shows(_pixels(pictures[0]), scene.scene) for pictures, scene in zip(painted, scenes, strict=True)]
     print(f"   drawn right: {sum(right) / len(right):.1%} of {len(right):,} captions")
     for name, kind in (("at a place", "place"), ("in a relation", "relation"), ("several", "count")):
