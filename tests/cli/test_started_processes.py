@@ -7,16 +7,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+import torch
 from commands import Jumok, longer_if_busy, start, train_arguments, write_corpus
 
 from jumok.cli import processes
 from jumok.errors import InputError, JumokError, OtherProcessError, TrainingError
+from jumok.model import devices
 from jumok.training import distributed
 from jumok.training.distributed import join_process_group
 from jumok.training.records import read_log
@@ -161,6 +164,48 @@ def test_processes_that_do_not_come_are_not_waited_for_as_long_as_those_that_hav
     monkeypatch.setattr(distributed, "JOIN_TIMEOUT", timedelta(seconds=0.5))
     with pytest.raises(TrainingError, match="2 processes of this training could not connect"), join_process_group():
         pytest.fail("nobody has come")
+
+
+@pytest.mark.parametrize(
+    ("device", "cards", "count", "said"),
+    [
+        ("auto", 0, 1, "1: on the CPU one process uses all cores."),
+        ("auto", 3, 3, "3, one for each card (cuda:0, cuda:1, cuda:2)."),
+        ("cuda", 2, 2, "2, one for each card (cuda:0, cuda:1)."),
+        ("cuda:1", 3, 1, "1, one for each card (cuda:1)."),
+        ("cpu", 3, 1, "1: on the CPU one process uses all cores."),
+    ],
+)
+def test_auto_is_one_process_for_each_card_and_is_said(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], device: str, cards: int, count: int, said: str
+) -> None:
+    there = torch.device("cuda") if cards else None
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda **_: there)
+    monkeypatch.setattr(devices, "_count", lambda kind: cards)
+    assert processes._process_count("auto", device, quiet=False) == count
+    assert capfd.readouterr().err == f"--processes auto: {said}\n"
+    assert processes._process_count("auto", device, quiet=True) == count
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("asked", ["two", "-1", "0", "1.5", ""])
+def test_a_number_of_processes_that_is_none_is_an_error(jumok: Jumok, tmp_path: Path, asked: str) -> None:
+    ended = jumok("train", "translator", *train_arguments(tmp_path), f"--processes={asked}")
+    assert ended.code == 2
+    assert "--processes=" in ended.err
+
+
+def test_every_process_takes_a_card_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, *, env, **_: started.append(env))
+    monkeypatch.setattr(processes, "_leading", lambda followers: nullcontext())
+    before = torch.get_num_threads()
+    try:
+        with processes.processes_started("3", "auto"):
+            environments = [dict(os.environ), *started]
+    finally:
+        torch.set_num_threads(before)
+    assert [env["LOCAL_RANK"] for env in environments] == [env["RANK"] for env in environments] == ["0", "1", "2"]
 
 
 def test_one_process_has_nothing_to_share(jumok: Jumok, tmp_path: Path) -> None:

@@ -31,14 +31,20 @@ def opened(directory: Path) -> TokenStore:
 sequences = st.lists(st.integers(0, 2**31 - 1), max_size=6)
 
 
-@given(st.lists(st.tuples(sequences, sequences), max_size=12), st.data())
+@given(st.lists(st.tuples(sequences, sequences), max_size=12), st.integers(1, 13), st.data())
 def test_what_was_stored_is_read(
-    tmp_path_factory: pytest.TempPathFactory, examples: list[tuple[list[int], list[int]]], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory,
+    examples: list[tuple[list[int], list[int]]],
+    shard_examples: int,
+    data: st.DataObject,
 ) -> None:
     directory = tmp_path_factory.mktemp("store") / "train"
-    TokenStore.build(directory, iter(examples), columns=COLUMNS, fingerprint="a")
+    TokenStore.build(directory, iter(examples), columns=COLUMNS, fingerprint="a", shard_examples=shard_examples)
+    assert len(list(directory.glob("source*.ids"))) == max(1, -(-len(examples) // shard_examples))
     store = opened(directory)
     assert len(store) == len(examples)
+    some = slice(*sorted(data.draw(st.tuples(st.integers(0, 12), st.integers(0, 12)))))
+    assert store.lengths("target", some).tolist() == [len(target) for _, target in examples[some]]
     places = st.lists(st.integers(0, len(examples) - 1), max_size=9) if examples else st.just([])
     indices = data.draw(places)
     for column, name in enumerate(COLUMNS):
@@ -80,6 +86,37 @@ def test_damage_is_seen(directory: Path, name: str, damage: str) -> None:
     if damage != "gone":
         path.write_bytes(data[:-4] if damage == "shorter" else data + b"\1\0\0\0")
     assert TokenStore.open(directory, "a") is None
+
+
+def test_offsets_are_right_far_behind_the_last_one_in_memory(tmp_path: Path) -> None:
+    examples = [([number] * (number % 5), [number]) for number in range(300)]
+    store = TokenStore.build(tmp_path / "train", examples, columns=COLUMNS, fingerprint="a", shard_examples=170)
+    indices = np.array([299, 0, 63, 64, 65, 127, 128, 169, 170, 171, 233, 234, 298, 5, 5])
+    ids, lengths = store.gather("source", indices)
+    assert ids.tolist() == [number for index in indices for number in examples[index][0]]
+    assert lengths.tolist() == [len(examples[index][0]) for index in indices]
+
+
+def test_damage_in_any_shard_is_seen_and_a_missing_or_exchanged_shard_too(tmp_path: Path) -> None:
+    def build() -> list[Path]:
+        TokenStore.build(tmp_path / "train", EXAMPLES, columns=COLUMNS, fingerprint="a", shard_examples=1)
+        return sorted((tmp_path / "train").glob("*.[il]*s"))
+
+    assert len(build()) == 4 * 4
+    for number, path in enumerate(build()):
+        if not path.stat().st_size:
+            continue
+        path = build()[number]
+        path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+        assert TokenStore.open(tmp_path / "train", "a") is None, path
+    first, last = (build() and tmp_path / "train" / f"source{part}.ids" for part in ("", ".00003"))
+    first.rename(tmp_path / "kept")
+    last.rename(first)
+    (tmp_path / "kept").rename(last)
+    assert TokenStore.open(tmp_path / "train", "a") is None
+    build()
+    last.unlink()
+    assert TokenStore.open(tmp_path / "train", "a") is None
 
 
 @pytest.mark.parametrize("name", ["source.ids", "source.lengths", "target.ids", "target.lengths"])

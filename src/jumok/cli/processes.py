@@ -1,4 +1,4 @@
-"""`--processes N`: this process is rank 0 and starts the others on the same machine."""
+"""`--processes`: this process is rank 0 and starts the others on the same machine."""
 
 import os
 import signal
@@ -31,10 +31,10 @@ def is_follower() -> bool:
 
 
 @contextmanager
-def processes_started(count: int) -> Iterator[None]:
-    """Run the same command in `count` - 1 further processes, which share the cores and end when this one does."""
-    if count < 1:
-        raise ConfigError(f"--processes={count} must be at least 1.")
+def processes_started(asked: str, device: str, *, quiet: bool = False) -> Iterator[None]:
+    """Run the same command in further processes, so that there are as many as `asked`. They share the cores, take one
+    card each, and end when this one does. `device` is the setting of that name."""
+    count = _process_count(asked, device, quiet=quiet)
     if STARTED_BY_RANK_0 in os.environ:
         with _following():
             yield
@@ -42,9 +42,12 @@ def processes_started(count: int) -> Iterator[None]:
     if count == 1 or "RANK" in os.environ:  # torchrun has started this one
         yield
         return
+    threads = max(1, usable_cores() // count)
     group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
     before = dict(os.environ)
-    os.environ |= {**group, "RANK": "0", "OMP_NUM_THREADS": str(max(1, usable_cores() // count))}
+    os.environ |= {**group, "RANK": "0", "LOCAL_RANK": "0", "OMP_NUM_THREADS": str(threads)}
+    if "torch" in sys.modules:  # it reads OMP_NUM_THREADS only when it is imported
+        sys.modules["torch"].set_num_threads(threads)
     followers = [_start(rank) for rank in range(1, count)]
     try:
         with _leading(followers):
@@ -52,6 +55,28 @@ def processes_started(count: int) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ |= before
+
+
+def _process_count(asked: str, device: str, *, quiet: bool) -> int:
+    """Return the number of processes; "auto" is one for each card, or one on the CPU, and is said."""
+    if asked != "auto":
+        if not asked.isdecimal():
+            raise ConfigError(f'--processes="{asked}" is neither a number nor "auto".')
+        if int(asked) < 1:
+            raise ConfigError(f"--processes={asked} must be at least 1.")
+        return int(asked)
+    if "RANK" in os.environ:  # others have decided
+        return 1
+    from jumok.model.devices import cards_of
+
+    cards = cards_of(device)
+    if not quiet:
+        if cards:
+            why = f"{len(cards)}, one for each card ({', '.join(map(str, cards))})"
+        else:
+            why = "1: on the CPU one process uses all cores"
+        say(f"--processes auto: {why}.")
+    return max(1, len(cards))
 
 
 @contextmanager
@@ -164,7 +189,7 @@ def _has_joined() -> bool:
 
 
 def _start(rank: int) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "RANK": str(rank), STARTED_BY_RANK_0: "1"}
+    environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), STARTED_BY_RANK_0: "1"}
     command = [sys.executable, "-m", "jumok", *sys.argv[1:]]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 

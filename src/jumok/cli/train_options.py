@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Attributes of a click option by the type of its field.
 _TYPES: dict[object, dict[str, Any]] = {
     bool: {"is_flag": True},
-    int: {"type": int},
+    str: {},
     int | None: {"type": int},
     float | None: {"type": float},
     str | None: {},
@@ -91,7 +91,10 @@ class TrainOptions:
         str | None, _Flag("TEXT", "Free text to keep with the model; `jumok info` shows it.", argument=True)
     ] = None
     print_config: Annotated[bool, _Flag(None, "Print all settings as TOML, with reasons, and do not train.")] = False
-    processes: Annotated[int, _Flag("N", "Train with N processes on this machine, which share its cores.")] = 1
+    processes: Annotated[
+        str,
+        _Flag("N", "Train with N processes on this machine, which share its cores; auto: one for each card."),
+    ] = "1"
     shard: Annotated[
         bool,
         _Flag(None, "Split the model between the processes (FSDP), if it is too large for one.", argument=True),

@@ -47,7 +47,7 @@ def run_training(task: str, data: Sequence[Path], options: TrainOptions, **extra
 
         print(plan(task, *data, **{name: value for name, value in arguments.items() if name != "out"}).to_toml())
         return
-    with processes_started(options.processes):
+    with processes_started(options.processes, arguments["settings"].device, quiet=options.quiet):
         _train_and_report(task, data, options, arguments)
 
 

@@ -4,12 +4,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.buckets import BatchPlan
 from jumok.data.store import Indices
 from jumok.tokenizer import BOS, EOS, PAD
 
@@ -113,8 +112,14 @@ def pad_rows(flat: IdArray, lengths: IdArray) -> IdArray:
     return rows
 
 
+class Plan(Protocol):
+    """Examples of batches by their numbers."""
+
+    def __getitem__(self, number: int, /) -> Any: ...
+
+
 def load_batches(
-    plan: BatchPlan, collate: Callable[[int, Indices], Any], numbers: Sequence[int], prefetch: int = 4
+    plan: Plan, collate: Callable[[int, Indices], Any], numbers: Sequence[int], prefetch: int = 4
 ) -> Iterator[Any]:
     """Batches of a plan by their numbers, each made by `collate(number, examples)` in a background thread."""
     ready: deque[Future[Any]] = deque()

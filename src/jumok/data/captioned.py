@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.data.batch import Batch, IdArray, Rows, pad_rows
-from jumok.data.buckets import BatchPlan, plan_batches
+from jumok.data.buckets import Lengths
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import CorpusEpochs
 from jumok.data.examples import Example, ExampleKind
@@ -79,15 +79,8 @@ class PictureEpochs(CorpusEpochs):
         super().__init__(corpus, **options)
         self.shape = shape
 
-    def largest(self) -> PictureBatch:
-        """Any full batch."""
-        return self._plain(self._plan(0).examples[: self.tokens])
-
-    def _plan(self, epoch: int) -> BatchPlan:
-        if epoch not in self._plans:
-            ones = np.ones(len(self.corpus.train), np.int64)
-            self._plans = {epoch: plan_batches((ones,), self.tokens, self.seed, epoch)}
-        return self._plans[epoch]
+    def _lengths(self, examples: slice) -> tuple[Lengths, ...]:
+        return (np.ones_like(self.corpus.train.lengths("picture", examples)),)
 
     def _collate(self, epoch: int, number: int, indices: Indices) -> PictureBatch:
         return self._plain(indices)

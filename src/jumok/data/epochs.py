@@ -9,8 +9,9 @@ import numpy as np
 
 from jumok.data import batch
 from jumok.data.batch import IdArray
-from jumok.data.buckets import BatchPlan, Lengths, plan_batches
+from jumok.data.buckets import Lengths
 from jumok.data.corpus import Corpus
+from jumok.data.sections import CorpusPlan
 from jumok.data.store import Indices
 from jumok.seeds import bit_stream, derive_seed
 from jumok.tokenizer import lower_case
@@ -24,7 +25,7 @@ class CorpusEpochs(ABC):
 
     def __init__(self, corpus: Corpus, *, tokens: int, seed: int, sampling: float = 0.0) -> None:
         self.corpus, self.tokens, self.seed, self.sampling = corpus, tokens, seed, sampling
-        self._plans: dict[int, BatchPlan] = {}
+        self.plan = CorpusPlan(self._lengths, len(corpus.train), tokens=tokens, seed=seed)
 
     @abstractmethod
     def _make(self, texts: Sequence[tuple[IdArray, IdArray]], indices: Indices) -> Any:
@@ -32,31 +33,23 @@ class CorpusEpochs(ABC):
 
     def size(self, epoch: int) -> int:
         """Number of batches of an epoch."""
-        return len(self._plan(epoch))
+        return len(self.plan.epoch(epoch))
 
     def digest(self, epoch: int) -> str:
         """A fingerprint of the data and its order."""
-        return f"{self.corpus.facts['fingerprint']}:{self._plan(epoch).digest()}"
+        return f"{self.corpus.facts['fingerprint']}:{self.plan.epoch(epoch).digest()}"
 
     def batches(self, epoch: int, numbers: Sequence[int]) -> Iterator[Any]:
         """The batches of an epoch with these numbers, made in a background thread."""
-        return batch.load_batches(self._plan(epoch), partial(self._collate, epoch), numbers)
+        return batch.load_batches(self.plan.epoch(epoch), partial(self._collate, epoch), numbers)
 
     def largest(self) -> Any:
         """The batch with the most padded tokens."""
-        plan = self._plan(0)
-        lengths = np.maximum.reduce(self._lengths())
-        cells = [int(lengths[plan[number]].max()) * len(plan[number]) for number in range(len(plan))]
-        return self._plain(plan[int(np.argmax(cells))])
+        return self._plain(self.plan.largest())
 
-    def _plan(self, epoch: int) -> BatchPlan:
-        if epoch not in self._plans:
-            self._plans = {epoch: plan_batches(self._lengths(), self.tokens, self.seed, epoch)}
-        return self._plans[epoch]
-
-    def _lengths(self) -> tuple[Lengths, ...]:
-        """How many tokens each example counts for in a batch, with </s>, column by column."""
-        return tuple(self.corpus.train.lengths(column) + 1 for column in self.columns)
+    def _lengths(self, examples: slice) -> tuple[Lengths, ...]:
+        """How many tokens each of some examples counts for in a batch, with </s>, column by column."""
+        return tuple(self.corpus.train.lengths(column, examples) + 1 for column in self.columns)
 
     def _collate(self, epoch: int, number: int, indices: Indices) -> Any:
         return self._make(self._texts(epoch, number, indices), indices)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.data.batch import IdArray, Rows
+from jumok.data.buckets import Lengths
 from jumok.data.corpus import Corpus
 from jumok.data.epochs import CorpusEpochs
 from jumok.data.examples import Example, ExampleKind, Paths, Rejections
@@ -81,8 +82,8 @@ class PictureEpochs(CorpusEpochs):
         assert isinstance(corpus.encoder, PictureEncoder)
         self.shape = corpus.encoder.shape
 
-    def _lengths(self) -> tuple[npt.NDArray[np.int64], ...]:
-        return (np.ones(len(self.corpus.train), np.int64),)
+    def _lengths(self, examples: slice) -> tuple[Lengths, ...]:
+        return (np.ones_like(self.corpus.train.lengths("picture", examples)),)
 
     def _collate(self, epoch: int, number: int, indices: Indices) -> PictureBatch:
         pictures, bits = self._pictures(indices), bit_stream(self.seed, "pictures", epoch, number)

@@ -1,9 +1,10 @@
 """Token ids and pictures on disk, memory-mapped: built once, read in any order, possibly larger than memory.
-A store (source.ids, source.lengths, target.ids, target.lengths … store.json) is renamed to its name when complete."""
+A store (source.ids, source.lengths, target.ids, target.lengths … store.json) is renamed to its name when complete.
+After 16 million examples the next shard begins (source.00001.ids …): files of a size that can be copied and checked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from io import FileIO
 from itertools import chain, islice
@@ -20,47 +21,88 @@ INDEX = "store.json"
 Indices = npt.NDArray[np.int64]
 ValueType = type[np.int32] | type[np.uint8]
 
+SHARD_EXAMPLES = 1 << 24
 _EXAMPLES_AT_A_TIME = 1000
+_STRIDE = 64
 
 
-@dataclass(frozen=True)
 class _Column:
-    ids: npt.NDArray[Any]  # of all examples, concatenated
-    lengths: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
+    """One column of one shard: the ids of all its examples, concatenated, and their lengths. Both are mapped; only the
+    offset of every 64th example is kept in memory."""
+
+    def __init__(self, ids: npt.NDArray[Any], lengths: npt.NDArray[np.int32]) -> None:
+        self.ids, self.lengths = ids, lengths
+        starts = np.arange(0, len(lengths), _STRIDE)
+        sums = np.add.reduceat(lengths, starts, dtype=np.int64) if len(lengths) else starts
+        self._offsets = np.cumsum(sums) - sums
+        self.total = int(sums.sum())
+
+    def places(self, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """[B] Lengths and offsets of these examples."""
+        blocks, rest = np.divmod(indices, _STRIDE)
+        before = np.arange(_STRIDE)
+        lengths = self.lengths[np.minimum(blocks[:, None] * _STRIDE + before, len(self.lengths) - 1)]
+        skipped = np.where(before < rest[:, None], lengths, 0).sum(1, dtype=np.int64)
+        return self.lengths[indices].astype(np.int64), self._offsets[blocks] + skipped
+
+
+_Shard = Mapping[str, _Column]
 
 
 class TokenStore:
-    """Examples, each with a sequence of ids in every column."""
+    """Examples, each with a sequence of ids in every column. A large store has several shards; only their files differ,
+    not what is read from it."""
 
-    def __init__(self, columns: dict[str, _Column]) -> None:
-        self._columns = columns
+    def __init__(self, shards: Sequence[_Shard]) -> None:
+        self._shards = shards
+        counts = [len(next(iter(shard.values())).lengths) for shard in shards]
+        self._ends = np.cumsum(counts)
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values())).lengths)
+        return int(self._ends[-1])
 
-    def lengths(self, column: str) -> npt.NDArray[np.int64]:
-        """Number of ids of each example in a column."""
-        return self._columns[column].lengths
+    def lengths(self, column: str, examples: slice = slice(None)) -> npt.NDArray[np.int32]:
+        """Number of ids of each of some examples in a column."""
+        first, last, _ = examples.indices(len(self))
+        parts = []
+        for shard, end in zip(self._shards, self._ends, strict=True):
+            lengths = shard[column].lengths
+            start = int(end) - len(lengths)
+            parts.append(lengths[max(0, first - start) : max(0, last - start)])
+        return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     def example(self, column: str, index: int) -> list[int]:
         """The ids of one example."""
-        data = self._columns[column]
-        start = data.offsets[index]
-        return list(data.ids[start : start + data.lengths[index]].tolist())
+        return list(self.gather(column, np.array([index]))[0].tolist())
 
     def gather(self, column: str, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The concatenated ids of several examples, and their lengths."""
-        data = self._columns[column]
-        lengths = data.lengths[indices]
-        first = np.repeat(data.offsets[indices] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        return data.ids[first + np.arange(len(first))].astype(np.int64), lengths
+        found = [(rows, data, *data.places(own)) for rows, data, own in self._in_shards(column, indices)]
+        lengths = np.zeros(len(indices), np.int64)
+        for rows, _, own_lengths, _ in found:
+            lengths[rows] = own_lengths
+        starts = np.cumsum(lengths) - lengths
+        ids = np.empty(int(lengths.sum()), np.int64)
+        for rows, data, own_lengths, offsets in found:
+            within = np.arange(int(own_lengths.sum())) - np.repeat(np.cumsum(own_lengths) - own_lengths, own_lengths)
+            ids[np.repeat(starts[rows], own_lengths) + within] = data.ids[np.repeat(offsets, own_lengths) + within]
+        return ids, lengths
 
     def gather_rows(self, column: str, indices: Indices) -> npt.NDArray[Any]:
         """[B, N] The ids of several examples of a column whose examples all have N ids: pictures of one shape."""
-        data = self._columns[column]
-        rows: npt.NDArray[Any] = data.ids.reshape(len(data.lengths), -1)[indices]
-        return np.asarray(rows)
+        first = self._shards[0][column]
+        gathered = np.empty((len(indices), len(first.ids) // len(first.lengths)), first.ids.dtype)
+        for rows, data, own in self._in_shards(column, indices):
+            gathered[rows] = data.ids.reshape(len(data.lengths), -1)[own]
+        return gathered
+
+    def _in_shards(self, column: str, indices: Indices) -> Iterator[tuple[npt.NDArray[np.intp], _Column, Indices]]:
+        """For each shard that has some of these examples: their rows in `indices`, the data, their numbers in it."""
+        numbers = np.searchsorted(self._ends, indices, side="right")
+        for number in np.unique(numbers):
+            data = self._shards[number][column]
+            rows = np.flatnonzero(numbers == number)
+            yield rows, data, indices[rows] - (self._ends[number] - len(data.lengths))
 
     @classmethod
     def build(
@@ -71,14 +113,16 @@ class TokenStore:
         columns: Sequence[str],
         fingerprint: str,
         pictures: Sequence[str] = (),
+        shard_examples: int | None = None,
     ) -> Self:
-        """Write a store, in bounded memory. The columns named in `pictures` hold bytes."""
+        """Write a store, in bounded memory. The columns named in `pictures` hold bytes. After every `shard_examples`,
+        16 million unless given, a new shard begins."""
         files.make_directory_durably(REAL_FILES, directory.parent)
         with files.temporary_directory(REAL_FILES, directory.parent) as building, files.explained_writing(directory):
             types = {name: np.uint8 if name in pictures else np.int32 for name in columns}
-            count, records = _write_columns(building, examples, types)
-            index: dict[str, Any] = {"fingerprint": fingerprint, "columns": list(columns), "examples": count}
-            index["pictures"] = list(pictures)
+            counts, records = _write_shards(building, examples, types, shard_examples or SHARD_EXAMPLES)
+            index: dict[str, Any] = {"fingerprint": fingerprint, "columns": list(columns), "examples": sum(counts)}
+            index |= {"pictures": list(pictures), "shards": counts}
             index["files"] = {name: asdict(record) for name, record in records.items()}
             with REAL_FILES.create(building / INDEX) as file:
                 REAL_FILES.write(file, memoryview(files.format_json(index)))
@@ -88,7 +132,7 @@ class TokenStore:
                 files.remove(REAL_FILES, files.set_aside(REAL_FILES, directory))
             REAL_FILES.rename(building, directory)
             REAL_FILES.sync_directory(directory.parent)
-        return cls({name: _map_column(directory, name, kind) for name, kind in types.items()})
+        return cls([_map_shard(directory, number, types) for number in range(len(counts))])
 
     @classmethod
     def open(cls, directory: Path, fingerprint: str) -> Self | None:
@@ -98,17 +142,20 @@ class TokenStore:
             index = files.parse_json_object(files.read_bounded(path, files.MAX_JSON_BYTES), path)
             if index["fingerprint"] != fingerprint:
                 return None
-            # Damaged ids would be trained on. Reading every file takes about a second for each gigabyte.
-            for name in chain.from_iterable(map(_files_of, index["columns"])):
-                files.open_verified(directory / name, FileRecord(**index["files"][name])).close()
-            pictures = index.get("pictures", [])  # a store of an earlier version has none
+            # A store of an earlier version has neither pictures nor shards.
+            pictures, counts = index.get("pictures", []), index.get("shards", [index["examples"]])
             types = {name: np.uint8 if name in pictures else np.int32 for name in index["columns"]}
-            columns = {name: _map_column(directory, name, kind) for name, kind in types.items()}
-            sizes = [(len(column.lengths), int(column.lengths.sum())) for column in columns.values()]
-            complete = sizes == [(index["examples"], len(column.ids)) for column in columns.values()]
+            # Damaged ids would be trained on. Reading every file takes about a second for each gigabyte.
+            for name in (name for number in range(len(counts)) for each in types for name in _files_of(each, number)):
+                files.open_verified(directory / name, FileRecord(**index["files"][name])).close()
+            shards = [_map_shard(directory, number, types) for number in range(len(counts))]
+            sizes = [(len(column.lengths), column.total) for shard in shards for column in shard.values()]
+            expected = zip(counts, shards, strict=True)
+            complete = sizes == [(count, len(column.ids)) for count, shard in expected for column in shard.values()]
+            complete = complete and sum(counts) == index["examples"]
         except (files.UnreadableError, OSError, KeyError, TypeError, AttributeError, ValueError):
             return None
-        return cls(columns) if columns and complete else None
+        return cls(shards) if types and shards and complete else None
 
 
 class _SummedFile:
@@ -127,23 +174,36 @@ class _SummedFile:
         return FileRecord(self._file.tell(), self._digest.hexdigest())
 
 
-def _write_columns(
-    directory: Path, examples: Iterable[Sequence[Sequence[int]]], types: Mapping[str, ValueType]
-) -> tuple[int, dict[str, FileRecord]]:
-    """Write the files of all columns; returns the number of examples and a record of each file."""
-    count = 0
+def _write_shards(
+    directory: Path, examples: Iterable[Sequence[Sequence[int]]], types: Mapping[str, ValueType], shard_examples: int
+) -> tuple[list[int], dict[str, FileRecord]]:
+    """Write the files of all columns; returns the number of examples in each shard and a record of each file."""
+    counts: list[int] = []
+    records: dict[str, FileRecord] = {}
     waiting = iter(examples)
+    while (first := next(waiting, None)) is not None or not counts:
+        shard = chain(() if first is None else (first,), islice(waiting, shard_examples - 1))
+        count, written = _write_shard(directory, len(counts), shard, types)
+        counts.append(count)
+        records |= written
+    return counts, records
+
+
+def _write_shard(
+    directory: Path, number: int, examples: Iterator[Sequence[Sequence[int]]], types: Mapping[str, ValueType]
+) -> tuple[int, dict[str, FileRecord]]:
+    count = 0
     with ExitStack() as stack:
         written = {
             name: _SummedFile(stack.enter_context(REAL_FILES.create(directory / name)))
             for column in types
-            for name in _files_of(column)
+            for name in _files_of(column, number)
         }
-        while chunk := list(islice(waiting, _EXAMPLES_AT_A_TIME)):
+        while chunk := list(islice(examples, _EXAMPLES_AT_A_TIME)):
             count += len(chunk)
             for position, (column, kind) in enumerate(types.items()):
                 sequences = [example[position] for example in chunk]
-                ids_file, lengths_file = (written[name] for name in _files_of(column))
+                ids_file, lengths_file = (written[name] for name in _files_of(column, number))
                 lengths_file.write(np.fromiter(map(len, sequences), np.int32, len(sequences)))
                 ids_file.write(_concatenated(sequences, kind))
         return count, {name: file.finish() for name, file in written.items()}
@@ -155,13 +215,20 @@ def _concatenated(sequences: Sequence[Sequence[int]], kind: ValueType) -> npt.ND
     return np.fromiter(chain.from_iterable(sequences), kind)
 
 
-def _files_of(column: str) -> tuple[str, str]:
-    return f"{column}.ids", f"{column}.lengths"
+def _files_of(column: str, shard: int) -> tuple[str, str]:
+    """The first shard has the names that a store without shards has."""
+    part = f".{shard:05d}" if shard else ""
+    return f"{column}{part}.ids", f"{column}{part}.lengths"
 
 
-def _map_column(directory: Path, name: str, kind: ValueType) -> _Column:
-    path, lengths_path = (directory / file for file in _files_of(name))
-    lengths = np.fromfile(lengths_path, np.int32).astype(np.int64)
-    # An empty file cannot be mapped.
-    ids = np.memmap(path, kind, mode="r") if path.stat().st_size else np.empty(0, kind)
-    return _Column(ids, lengths, np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(lengths) else lengths)
+def _map_shard(directory: Path, number: int, types: Mapping[str, ValueType]) -> _Shard:
+    mapped = {}
+    for column, kind in types.items():
+        ids, lengths = _files_of(column, number)
+        mapped[column] = _Column(_map(directory / ids, kind), _map(directory / lengths, np.int32))
+    return mapped
+
+
+def _map(path: Path, kind: ValueType) -> npt.NDArray[Any]:
+    """The numbers in a file. An empty file cannot be mapped."""
+    return np.memmap(path, kind, mode="r") if path.stat().st_size else np.empty(0, kind)

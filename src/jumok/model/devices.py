@@ -31,6 +31,15 @@ def choose_device(name: str = "auto") -> torch.device:
     return device
 
 
+def cards_of(name: str) -> list[torch.device]:
+    """The cards that a device name stands for: all of a kind, or the one whose number it gives; none for the CPU."""
+    device = choose_device(name)
+    if device.type == "cpu":
+        return []
+    numbers = range(_count(device.type)) if ":" not in name else [device.index]
+    return [torch.device(device.type, number) for number in numbers]
+
+
 def _count(kind: str) -> int:
     """How many devices of that kind there are."""
     module: Any = getattr(torch, kind, None)
