@@ -142,7 +142,7 @@ def _share(norms: list[float], at: int) -> float:
 def page(results: dict[str, Any]) -> str:
     """The results as a Markdown page."""
     lines = ["# Before attention", "", HEAD, results["machine"], ""]
-    lines += ["![quality, speed and gradients by length](before_attention.png)"]
+    lines += ["![the three models compared by length](before_attention.png)"]
     if "runs" in results:
         for corpus, title in TITLES.items():
             spent = results["minutes"] if corpus == "multi30k" else results["minutes"] / 2

@@ -152,8 +152,42 @@ def test_where_jumok_is_slower_is_said_with_the_worst_round() -> None:
     assert f"up to {100 - min(float(share.strip('%')) for share in equal):.1f}% of its translations differ" in text
 
 
+DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def test_a_figure_that_links_to_a_page_is_on_that_page() -> None:
+    links = [
+        (path.name, *found)
+        for path in DOCUMENTS
+        for found in re.findall(r"\[(\d[^]]*)\]\((?:\.\./)+benchmarks/(\w+)\.md\)", path.read_text(encoding="utf-8"))
+    ]
+    assert len(links) >= 2
+    for document, figure, name in links:
+        assert figure in page(name), f"{document}: {figure}"
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.stem == "before_attention"], ids=["en", "ko"])
+def test_the_tables_of_what_came_before_attention_are_those_of_their_page(path: Path) -> None:
+    def figures(text: str) -> set[tuple[str, ...]]:
+        """The rows of all tables with a column for each network, without the names of the rows."""
+        return {tuple(row.values())[1:] for table in tables(text) for row in table if "`rnn`" in row}
+
+    found = figures(path.read_text(encoding="utf-8"))
+    assert len(found) >= 10
+    assert found <= figures(page("before_attention"))
+
+
+def names_day_and_commit(text: str) -> bool:
+    return re.search(r"\d{4}-\d\d-\d\d,? [a-z ]*commit [0-9a-f]{7}", " ".join(text.split())) is not None
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.md")), ids=lambda path: path.stem)
-def test_a_page_names_its_command_day_and_commit(path: Path) -> None:
+def test_a_page_names_its_command_and_the_day_and_commit_of_every_table(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert re.search(r"benchmarks/\w+\.py", text)
-    assert re.search(r"\d{4}-\d\d-\d\d,? [a-z ]*commit [0-9a-f]{7}", " ".join(text.split()))
+    first, *sections = text.split("\n## ")
+    assert names_day_and_commit(text)
+    assert names_day_and_commit(first) or not tables(first)
+    if not names_day_and_commit(re.sub(r"^\|.*\n", "", first, flags=re.MULTILINE)):  # it does not speak for all
+        for section in sections:
+            assert names_day_and_commit(section) or not tables(section), section.split("\n")[0]

@@ -25,6 +25,13 @@ def decorators_of(path: str) -> dict[str, list[str]]:
     return {node.name: [ast.unparse(decorator) for decorator in node.decorator_list] for node in functions}
 
 
+@cache
+def marks_of(path: str) -> str:
+    """What a file says of all its tests: `pytestmark`."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return " ".join(line for line in map(ast.unparse, tree.body) if line.startswith("pytestmark"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=["en", "ko"])
 def test_every_promise_names_tests_that_exist(page: Path) -> None:
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if ROW.match(line)]
@@ -33,6 +40,8 @@ def test_every_promise_names_tests_that_exist(page: Path) -> None:
     for path, name in named_tests(page):
         assert name in decorators_of(path), f"{path}::{name}"
         assert "pytest.mark.slow" not in decorators_of(path)[name], f"{path}::{name} is not part of the ordinary run"
+        assert not re.search("slow|skip", marks_of(path)), f"{path} is not part of the ordinary run"
+        assert not re.search("skip|xfail", " ".join(decorators_of(path)[name])), f"{path}::{name} is not always run"
 
 
 def test_both_languages_promise_the_same() -> None:
