@@ -197,6 +197,16 @@ class MultiHeadAttention(nn.Module):
     def _widths(self) -> list[int]:
         return [self.heads * self.d_k, self.heads * self.d_k, self.heads * self.d_v]
 
+    def packed(self) -> list[tuple[nn.Linear, tuple[int, ...]]]:
+        """Every projection, and the heights of the matrices that are stacked in it."""
+        q_width, k_width, v_width = self._widths()
+        output = (self.output, (self.output.out_features,))
+        if self.d_memory is None:
+            return [(self.query_key_value, (q_width, k_width, v_width)), output]
+        if isinstance(self.d_memory, int):
+            return [(self.query, (q_width,)), (self.key_value, (k_width, v_width)), output]
+        return [(self.query, (q_width,)), (self.key, (k_width,)), (self.value, (v_width,)), output]
+
     def extra_repr(self) -> str:
         return f"heads={self.heads}, d_k={self.d_k}, d_v={self.d_v}"
 

@@ -108,6 +108,7 @@ class ImageClassifierRecipe(LabelledRecipe):
                 "model.overlap", patch // 2 if linear else 0, "patches see their neighbours" if linear else "not needed"
             ),
             Choice("batch.tokens", PICTURES_AT_A_TIME, "pictures at a time"),
+            Choice("optimizer.name", "muon", "learns more from each batch"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", 0.0, "augmentation is enough against overfitting"),
             Choice("augment.shift", shift, f"pictures are {shape}"),

@@ -16,6 +16,7 @@ from torch import nn
 
 from jumok.model.config import preset_table
 from jumok.model.devices import choose_device
+from jumok.model.matrices import hidden_matrices
 from jumok.recipes.recipe import PROBES, Recipe
 from jumok.system import usable_cores
 from jumok.training.auto import (
@@ -30,6 +31,7 @@ from jumok.training.auto import (
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.events import EventCallback, ignore_event
 from jumok.training.gradients import Gradients
+from jumok.training.muon import Muon
 from jumok.training.precision import Precision, choose_precision
 from jumok.training.settings import Settings
 from jumok.training.trainer import FINAL_VALIDATIONS
@@ -176,7 +178,7 @@ def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
     """Seconds of one update, on real examples, with a model that is thrown away."""
     model = new_model(recipe, settings)
     loss = group.shard(model, recipe.loss(model, settings))
-    optimizer, epochs = make_optimizer(model, settings), recipe.epochs(settings)
+    optimizer, epochs = make_optimizer(model, settings, group), recipe.epochs(settings)
     gradients = Gradients(loss, optimizer, may_split=not group.sharded, precision=choose_hardware(settings))
     gradients.fill([epochs.largest()])  # batches that do not fit into memory are split from here on
     batches = itertools.chain.from_iterable(
@@ -209,11 +211,15 @@ def choose_hardware(settings: Settings) -> Precision:
     return Precision(choose_precision(settings.precision, device), device)
 
 
-def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Adam; the schedule sets its learning rate."""
+def make_optimizer(model: nn.Module, settings: Settings, group: ProcessGroup) -> torch.optim.Optimizer:
+    """Adam or Muon; the schedule sets the learning rate. Runs that do not name one are older than Muon."""
     given = settings.optimizer
-    betas = (given.beta1, given.beta2)
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=given.epsilon, fused=True)
+    betas, weights = (given.beta1, given.beta2), list(model.parameters())
+    matrices = hidden_matrices(model) if given.name == "muon" else {}
+    if not matrices:
+        return torch.optim.Adam(weights, lr=0.0, betas=betas, eps=given.epsilon, fused=True)
+    others = [weight for weight in weights if weight not in matrices]
+    return Muon(matrices, others, betas=betas, eps=given.epsilon, group=group)
 
 
 def validated_examples(recipe: Recipe, settings: Settings) -> int:

@@ -341,7 +341,7 @@ class _Job:
             model=model,
             full_model=full_model,
             after_update=lambda step: recipe.after_update(model, settings, step),
-            optimizer=make_optimizer(model, settings),
+            optimizer=make_optimizer(model, settings, group),
             schedule=_schedule(settings, length),
             length=length,
             loss=loss,

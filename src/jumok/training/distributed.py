@@ -51,6 +51,15 @@ class ProcessGroup:
         """The part of a full tensor that this process holds, sharded as `like` is."""
         return tensor
 
+    def full_tensor(self, tensor: Tensor) -> Tensor:
+        """The whole of a tensor of which this process may hold a part only. A collective."""
+        return tensor
+
+    def compute_shared(self, compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+        """`compute(rows)`, which works on each row alone and keeps its shape: each process computes its share of the
+        rows and sends it to the others."""
+        return compute(rows)
+
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients to a total norm of `max_norm`; returns the norm before."""
         return nn.utils.clip_grad_norm_(parameters, max_norm)
@@ -123,6 +132,18 @@ class MultiProcess(ProcessGroup):
     def _sends_by_host(self) -> bool:
         """Whether tensors of this device are copied to the host to be sent: gloo knows no cards."""
         return self.device.type not in ("cpu", *CARD_BACKENDS)
+
+    def compute_shared(self, compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+        """See `ProcessGroup`. Shares are of one size, so the last may hold rows twice."""
+        share = -(-len(rows) // self.size)
+        start = min(self.rank * share, len(rows) - share)
+        parts = [torch.empty_like(rows[:share]) for _ in range(self.size)]
+        dist.all_gather(parts, compute(rows[start : start + share]).contiguous())
+        whole = torch.empty_like(rows)
+        for rank, part in enumerate(parts):
+            first = min(rank * share, len(rows) - share)
+            whole[first : first + share] = part
+        return whole
 
     def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         """The sums of some numbers over all processes, the same bits everywhere."""

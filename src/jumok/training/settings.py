@@ -16,6 +16,7 @@ from jumok.training.schedule import SCHEDULES
 _MOST_STEPS, _MOST_EPOCHS, _MOST_MINUTES = 10**15, 1e8, 1e8
 _LARGEST_SEED = 2**63 - 1
 PRECISIONS = ("float32", "bfloat16", "float16")
+OPTIMIZERS = ("adam", "muon")
 
 
 class _Section(BaseModel):
@@ -50,13 +51,21 @@ class BatchSettings(_Section):
 
 
 class OptimizerSettings(_Section):
-    """Adam, with the paper's moments."""
+    """Adam with the paper's moments, or Muon for the matrices between states and Adam for everything else."""
 
+    name: str | None = Field(default=None, description=" | ".join(OPTIMIZERS))
     lr: float | None = Field(default=None, gt=0, description="peak learning rate")
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.98, ge=0, lt=1)
     epsilon: float = Field(default=1e-9, gt=0)
     clip: float = Field(default=1.0, gt=0, description="largest gradient norm")
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str | None) -> str | None:
+        if name is not None and name not in OPTIMIZERS:
+            raise ValueError(f'Unknown optimizer "{name}".{did_you_mean(name, OPTIMIZERS)}')
+        return name
 
 
 class LossSettings(_Section):

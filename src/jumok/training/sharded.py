@@ -53,10 +53,14 @@ class Sharded(MultiProcess):
         """The same processes, each with a full model, for one that is small."""
         return MultiProcess(self.rank, self.size, self.device)
 
+    def full_tensor(self, tensor: Tensor) -> Tensor:
+        """The whole of a sharded tensor. A collective."""
+        return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients by the norm over the parts of all processes."""
         norm = nn.utils.clip_grad_norm_(parameters, max_norm)
-        return norm.full_tensor() if isinstance(norm, DTensor) else norm
+        return self.full_tensor(norm)
 
     def all_finite(self, tensors: Sequence[Tensor]) -> bool:
         """Whether no number in this process's parts of the tensors is NaN or infinite."""
@@ -66,7 +70,7 @@ class Sharded(MultiProcess):
         """The full tensors on rank 0, nothing elsewhere. A collective: all processes must call it."""
         found = {}
         for name, tensor in tensors.items():
-            full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            full = self.full_tensor(tensor)
             if self.rank == 0:
                 found[name] = full
         return found

@@ -1,0 +1,134 @@
+"""Muon (Jordan et al. 2024): the update of a matrix is its momentum with all singular values made about 1.
+
+A gradient of a matrix has few large singular values, so plain steps move the weights in few directions only. Muon moves
+them in all directions alike, and learns more from each batch. It is for matrices between states; embeddings, norms,
+biases and class scores are updated by Adam, with the same learning rate.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+from jumok.model.matrices import Heights
+from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
+
+MOMENTUM = 0.95
+SCALE = 0.2  # of the update: its elements are about as large as those of Adam's (Liu et al. 2025)
+# x ↦ ax + bx³ + cx⁵ three times brings every singular value from 0.01..1 to 0.73..1.27. Each is the polynomial with the
+# smallest largest error on what the one before leaves (the idea of Amsel et al. 2025, "The Polar Express").
+POLYNOMIALS = (
+    (8.093374, -23.620453, 17.446169),
+    (3.636586, -2.721927, 0.536546),
+    (2.661299, -1.977154, 0.452616),
+)
+_TINY = 1e-7  # a matrix of zeros stays so
+
+
+def orthogonalise(matrices: Tensor) -> Tensor:
+    """[N, R, C] → [N, R, C]: the same singular vectors, singular values of about 1: 0.73 to 1.27, but for those below
+    a hundredth of the matrix's norm. R ≤ C is faster."""
+    matrices = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + _TINY)
+    for a, b, c in POLYNOMIALS:
+        squares = matrices @ matrices.mT
+        matrices = torch.baddbmm(matrices, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), matrices, beta=a)
+    return matrices
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. Each process of a group orthogonalises its
+    share of the matrices. If `found_inf` is set and not 0, a step changes nothing, as with PyTorch's Adam."""
+
+    found_inf: Tensor | None = None
+
+    def __init__(
+        self,
+        matrices: Mapping[Tensor, Heights],
+        others: Sequence[Tensor],
+        *,
+        betas: tuple[float, float],
+        eps: float,
+        group: ProcessGroup = SINGLE_PROCESS,
+    ) -> None:
+        self._heights, self._group = list(matrices.values()), group
+        by_adam = {"params": list(others), "betas": betas, "eps": eps, "fused": True}
+        super().__init__([by_adam, {"params": list(matrices), "momentum": MOMENTUM}], {"lr": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update all weights that have a gradient."""
+        assert closure is None, "nothing here computes the loss again"
+        by_adam, by_muon = self.param_groups
+        self._adam_step(by_adam)
+        self._muon_step(by_muon)
+
+    def _adam_step(self, group: dict[str, Any]) -> None:
+        weights = [weight for weight in group["params"] if weight.grad is not None]
+        for weight in weights:
+            if not self.state[weight]:
+                moments = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
+                self.state[weight] = {"step": torch.zeros((), device=weight.device), **moments}
+        states = [self.state[weight] for weight in weights]
+        adam(
+            weights,
+            [weight.grad for weight in weights],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=True,
+            found_inf=self.found_inf,
+            amsgrad=False,
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            lr=group["lr"],
+            weight_decay=0.0,
+            eps=group["eps"],
+            maximize=False,
+        )
+
+    def _muon_step(self, group: dict[str, Any]) -> None:
+        stacked = [
+            (weight, heights)
+            for weight, heights in zip(group["params"], self._heights, strict=True)
+            if weight.grad is not None
+        ]
+        directions = [self._direction(weight, group["momentum"]) for weight, _ in stacked]
+        blocks = [
+            block
+            for direction, (_, heights) in zip(directions, stacked, strict=True)
+            for block in torch.split(direction.flatten(1), list(heights))
+        ]
+        updates = iter(self._orthogonalise_all(blocks))
+        for weight, heights in stacked:
+            update = torch.cat([next(updates) for _ in heights]).view(weight.shape)
+            own = self._group.local_part(update, weight)
+            weight.add_(own if self.found_inf is None else own * (1 - self.found_inf), alpha=-group["lr"])
+
+    def _direction(self, weight: Tensor, momentum: float) -> Tensor:
+        """The gradient with Nesterov momentum; of a sharded weight the whole of it."""
+        gradient, state = weight.grad, self.state[weight]
+        assert gradient is not None
+        if self.found_inf is not None:
+            gradient = torch.where(self.found_inf > 0, torch.zeros_like(gradient), gradient)
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
+        before: Tensor = state["momentum"]
+        moved = before * momentum + gradient
+        before.copy_(moved if self.found_inf is None else torch.where(self.found_inf > 0, before, moved))
+        return self._group.full_tensor(gradient.add(before, alpha=momentum))
+
+    def _orthogonalise_all(self, blocks: Sequence[Tensor]) -> list[Tensor]:
+        """The updates of matrices of any shapes: all of one shape at once, this process its share of them."""
+        updates: list[Tensor] = list(blocks)
+        shapes = {tuple(sorted(block.shape)) for block in blocks}
+        for shape in sorted(shapes):
+            alike = [number for number, block in enumerate(blocks) if tuple(sorted(block.shape)) == shape]
+            tall = [blocks[number].shape[0] > blocks[number].shape[1] for number in alike]
+            flat = torch.stack([blocks[n].mT if turned else blocks[n] for n, turned in zip(alike, tall, strict=True)])
+            result = self._group.compute_shared(orthogonalise, flat) * (SCALE * max(shape) ** 0.5)
+            for number, turned, update in zip(alike, tall, result, strict=True):
+                updates[number] = update.mT if turned else update
+        return updates
