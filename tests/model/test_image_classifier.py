@@ -1,13 +1,16 @@
 """Patches of pictures are what they should be, and the model refuses pictures of another shape."""
 
+from itertools import pairwise
+
 import pytest
 import torch
+from torch import nn
 
 from jumok.errors import ConfigError, ShapeError
 from jumok.model.config import preset
 from jumok.model.config.image_classifier import LARGEST_SIDE, ImageClassifierConfig
 from jumok.model.image_classifier import ImageClassifier
-from jumok.model.patches import PatchEmbedder, split_into_patches
+from jumok.model.patches import FEATURES, PatchEmbedder, split_into_patches
 
 SIZES = {"task": "image_classifier", "d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "classes": 3}
 
@@ -70,10 +73,21 @@ def test_convolutions_halve_a_picture_and_see_across_patches() -> None:
     changed[:, 4, 4] += 1  # the first pixel of another patch
     first = [model.embed(each)[:, 0] for each in (pictures, changed)]
     assert not torch.equal(*first)
-    halved = make_model(height=8, width=8, patch=4, overlap=4, stem="convolution").embed
-    assert (halved.patch, halved.overlap, halved.tokens.in_features) == (2, 2, 32 * 6 * 6)
-    with pytest.raises(ConfigError, match="patch=3 is odd"):
-        make_model(patch=3, stem="convolution")
+    with pytest.raises(
+        ConfigError, match=r"patch=6 is not possible with convolutions.* use one of 2, 4, 8, 16, or stem"
+    ):
+        make_model(patch=6, stem="convolution")
+
+
+@pytest.mark.parametrize("patch", [2, 4, 8, 16])
+def test_convolutions_make_one_place_of_every_patch_with_more_features_at_each_halving(patch: int) -> None:
+    model = make_model(height=33, width=16, patch=patch, overlap=0, stem="convolution")
+    convolutions = [each for each in model.modules() if isinstance(each, nn.Conv2d)]
+    assert [each.stride[0] for each in convolutions].count(2) == patch.bit_length() - 1
+    assert convolutions[-1].out_channels == FEATURES
+    widths = [each.out_channels for each in convolutions if each.stride[0] == 2]
+    assert all(2 * narrow == wide for narrow, wide in pairwise(widths))
+    assert model.embed(torch.randn(1, 33, 16, 1)).shape == (1, model.config.rows * model.config.columns, 16)
 
 
 def test_impossible_shapes_are_refused() -> None:

@@ -1,6 +1,8 @@
 """Pictures to vectors: every patch of a picture becomes a vector, as every token of a text does.
 Axes: B pictures, H height, W width, Ch channels, S patches, N values that a patch sees, D d_model."""
 
+from itertools import pairwise
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -9,7 +11,7 @@ from jumok.model.config.image_classifier import STEMS
 from jumok.model.dropout import Dropout
 from jumok.model.positions import make_positions
 
-FEATURES = 16, 32  # channels after the first and after the second convolution
+FEATURES = 128  # of a patch after the last convolution
 
 
 def split_into_patches(pictures: Float[Tensor, "B H W Ch"], patch: int, overlap: int = 0) -> Float[Tensor, "B S N"]:
@@ -26,21 +28,31 @@ def split_into_patches(pictures: Float[Tensor, "B H W Ch"], patch: int, overlap:
 
 
 class Convolutions(nn.Module):
-    """Two convolutions of 3 × 3 with ReLU; the second halves height and width. They find edges and their corners, which
-    a linear map of patches cannot (Xiao et al. 2021, "Early Convolutions Help Transformers See Better")."""
+    """Convolutions of 3 × 3 with ReLU that halve height and width until a patch is one place, with twice the features
+    each time. They find edges and their corners, which a linear map of patches cannot (Xiao et al. 2021, "Early
+    Convolutions Help Transformers See Better")."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, patch: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(channels, FEATURES[0], 3, padding=1)
-        self.second = nn.Conv2d(FEATURES[0], FEATURES[1], 3, stride=2, padding=1)
-        for convolution in (self.first, self.second):
-            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
-            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+        widths = [FEATURES >> halving for halving in reversed(range(patch.bit_length()))]
+        layers = [_convolution(channels, widths[0]), _convolution(widths[0], widths[1], stride=2)]
+        layers.append(_convolution(widths[1], widths[1]))
+        layers += [_convolution(*pair, stride=2) for pair in pairwise(widths[1:])]
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, pictures: Float[Tensor, "B H W Ch"]) -> Float[Tensor, "B H2 W2 F"]:
-        edges = self.first(pictures.permute(0, 3, 1, 2)).relu()
-        features: Tensor = self.second(edges).relu().permute(0, 2, 3, 1)
-        return features
+        features = pictures.permute(0, 3, 1, 2)
+        for convolution in self.layers:
+            features = convolution(features).relu()
+        return features.permute(0, 2, 3, 1)
+
+
+def _convolution(channels: int, features: int, stride: int = 1) -> nn.Conv2d:
+    convolution = nn.Conv2d(channels, features, 3, stride=stride, padding=1)
+    nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+    assert convolution.bias is not None
+    nn.init.zeros_(convolution.bias)
+    return convolution
 
 
 class PatchEmbedder(nn.Module):
@@ -64,8 +76,8 @@ class PatchEmbedder(nn.Module):
         count = -(-height // patch) * -(-width // patch)
         self.features = nn.Identity()
         if stem == "convolution":
-            self.features = Convolutions(channels)  # type: ignore[assignment]
-            channels, patch, overlap = FEATURES[1], patch // 2, overlap // 2
+            self.features = Convolutions(channels, patch)  # type: ignore[assignment]
+            channels, patch, overlap = FEATURES, 1, 0
         self.patch, self.overlap = patch, overlap
         self.tokens = nn.Linear(channels * (patch + 2 * overlap) ** 2, d_model)
         nn.init.xavier_uniform_(self.tokens.weight)

@@ -16,6 +16,7 @@ from jumok.engines.image_classifier.torch import TorchImageClassifier, standardi
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
+from jumok.model.config.image_classifier import HALVED
 from jumok.model.devices import device_of, to_device
 from jumok.model.image_classifier import ImageClassifier
 from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
@@ -27,14 +28,14 @@ from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
-PATCHES, LARGEST_PATCH = 7, 16  # patches along the longer side, at least; pixels
+PATCHES = 7  # along the longer side, at least
 PICTURES_AT_A_TIME = 64
 PEAK_RATE = 3e-3
 SHIFT_SHARE = 1 / 14  # of the longer side
 ERASE = 0.25
 SIZES: dict[str, Any] = {  # with the preset "auto"
     "preset": "tiny",
-    "model.encoder_layers": 6,
+    "model.encoder_layers": 2,
     "model.d_model": 64,
     "model.d_ff": 128,
     "model.activation": "gelu",
@@ -95,15 +96,19 @@ class ImageClassifierRecipe(LabelledRecipe):
         """Patches and augmentation that suit the pictures, and a small model: pictures are many numbers."""
         shape = self.encoder.shape
         longer = max(shape.height, shape.width)
-        patch = min(LARGEST_PATCH, max(1, longer // PATCHES // 2 * 2 if longer >= 2 * PATCHES else longer // PATCHES))
+        patch = max((size for size in (1, *HALVED) if size * PATCHES <= longer), default=1)
         shift = max(1, round(SHIFT_SHARE * min(shape.height, shape.width)))
-        linear = settings.model.get("patch", patch) % 2 == 1 or settings.model.get("stem") == "linear"
+        linear = settings.model.get("patch", patch) not in HALVED or settings.model.get("stem") == "linear"
         sizes = SIZES if settings.preset == "auto" else {}
         mirror, why = mirroring_keeps_the_meaning(self.corpus)
         return (
             *(Choice(name, value, "suits small pictures") for name, value in sizes.items()),
             Choice("model.patch", patch, f"pictures are {shape}"),
-            Choice("model.stem", "linear" if linear else "convolution", "odd patches" if linear else "learns faster"),
+            Choice(
+                "model.stem",
+                "linear" if linear else "convolution",
+                "suits these patches" if linear else "learns faster",
+            ),
             Choice(
                 "model.overlap", patch // 2 if linear else 0, "patches see their neighbours" if linear else "not needed"
             ),

@@ -9,6 +9,7 @@ from jumok.model.config.base import ModelConfig
 
 LARGEST_SIDE = 4096
 STEMS = ("linear", "convolution")
+HALVED = (2, 4, 8, 16)  # sizes of patches that convolutions can make
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class ImageClassifierConfig(ModelConfig):
     height: int = 28  # of a picture, in pixels
     width: int = 28
     channels: int = 1  # 1: grey, 3: colour
-    stem: str = "linear"  # linear: a patch's pixels, the Vision Transformer | convolution: two convolutions before that
+    stem: str = "linear"  # linear: a patch's pixels, the Vision Transformer | convolution: convolutions instead
     patch: int = 4  # distance between two patches, in pixels
     overlap: int = 2  # pixels of its neighbours that a patch sees on each side
     mirror: bool = False  # mirrored pictures mean the same: the scores of both are averaged
@@ -38,8 +39,11 @@ class ImageClassifierConfig(ModelConfig):
                 f"Pictures of {self.width} × {self.height} with {self.channels} channels are not possible: at most "
                 f"{LARGEST_SIDE} pixels a side, and 1 or 3 channels."
             )
-        if self.stem == "convolution" and self.patch % 2:
-            raise ConfigError(f"patch={self.patch} is odd, but the convolutions halve a picture. Use an even one.")
+        if self.stem == "convolution" and self.patch not in HALVED:
+            raise ConfigError(
+                f"patch={self.patch} is not possible with convolutions, which halve a picture some times: use one of "
+                f"{', '.join(map(str, HALVED))}, or stem=linear."
+            )
         if self.patch > max(self.height, self.width):
             raise ConfigError(f"patch={self.patch} is larger than pictures of {self.width} × {self.height} pixels.")
 
