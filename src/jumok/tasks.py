@@ -28,6 +28,17 @@ class Task:
     conversion: str | None = None  # config, weights, tokens → CTranslate2 model specification
     lens: str | None = None  # trace(model, text, **options); None: cannot be looked into
     command: str | None = None  # the command-line function behind `jumok train <train_command>`
+    classify: str | None = None  # classify(model, files, out, **options) of `jumok classify`; None: not a classifier
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A tour of a few minutes on built-in data."""
+
+    name: str  # jumok demo <name>
+    run: str  # run_demo(training)
+    minutes: float  # of training
+    what: str  # what is trained, and on what
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,7 @@ class EncoderEntry:
 
 TASKS: dict[str, Task] = {}
 ENCODERS: dict[str, EncoderEntry] = {}
+DEMOS: dict[str, Demo] = {}
 ARCHITECTURES: dict[tuple[str, str], Task] = {}  # (task, architecture) → the task's entry with the parts of that one
 
 
@@ -52,6 +64,11 @@ def register(task: Task) -> None:
 def register_encoder(entry: EncoderEntry) -> None:
     """Add a kind of encoder, or replace the one of that name."""
     ENCODERS[entry.name] = entry
+
+
+def register_demo(demo: Demo) -> None:
+    """Add a demo, or replace the one of that name."""
+    DEMOS[demo.name] = demo
 
 
 def register_architecture(task: str, name: str, **parts: str | None) -> None:
@@ -106,6 +123,7 @@ def _register_built_in(name: str, title: str, class_prefix: str, train_command: 
             conversion=f"jumok.engines.{name}.ctranslate2:make_spec",
             lens=f"jumok.lens.{name}:trace",
             command=f"jumok.cli.train_{name}:command",
+            classify="jumok.cli.classify:classify_texts" if name == "classifier" else None,
         )
     )
 
@@ -123,6 +141,7 @@ register(
         facade="jumok.engines.image_classifier.pictures:PictureClassifier",
         evaluation="jumok.recipes.evaluating.image_classifier:evaluate",
         lens="jumok.lens.image_classifier:trace",
+        classify="jumok.cli.classify_pictures:classify_pictures",
     )
 )
 _register_built_in("translator", "translator", "Translator", "translator", "echo {text} | jumok translate -m {run}")
@@ -166,5 +185,26 @@ register(
         facade="jumok.engines.painter.text:TextPainter",
         evaluation="jumok.recipes.evaluating.painter:evaluate",
         command="jumok.cli.train_painter:command",
+    )
+)
+
+register_demo(
+    Demo(
+        "translator",
+        "jumok.cli.demo_translator:run_demo",
+        2.8,
+        "from English to Korean, tested on combinations of words that do not occur in the training data",
+    )
+)
+register_demo(Demo("classifier", "jumok.cli.demo_classifier:run_demo", 1.0, "learns from reviews"))
+register_demo(Demo("lm", "jumok.cli.demo_language_model:run_demo", 1.0, "a language model of Korean sentences"))
+register_demo(Demo("vision", "jumok.cli.demo_vision:run_demo", 1.6, "a classifier of pictures, from drawn shapes"))
+register_demo(Demo("painter", "jumok.cli.demo_painter:run_demo", 8.0, "learns from drawn scenes with captions"))
+register_demo(
+    Demo(
+        "before-attention",
+        "jumok.cli.demo_before_attention:run_demo",
+        6.0,
+        "three translators in equal times: recurrent networks without and with attention, and a Transformer",
     )
 )

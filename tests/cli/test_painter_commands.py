@@ -71,7 +71,7 @@ def test_both_stages_are_in_the_model_and_in_the_log(painted: Path) -> None:
     assert bundle.config["task"] == "painter"
     assert bundle.card["picture"] == "16 × 16, colour"
     assert {"red", "위의"} <= set(bundle.card["words"])
-    stage = load_bundle(painted / "run" / "image_tokens")
+    stage = load_bundle(painted / "run" / "first_stage")
     assert stage.config["task"] == "image_tokens"
     assert (bundle.weights()["pictures.codebook"] == stage.weights()["pictures.codebook"]).all()
 
@@ -121,7 +121,7 @@ def test_a_painter_is_used_from_python(painted: Path) -> None:
         painter.paint("red", guidence=2)  # type: ignore[call-overload]
     with pytest.raises(BundleError, match="CTranslate2 cannot run this kind of model"):
         load(painted / "run", engine="ctranslate2")
-    tokens = load(painted / "run" / "image_tokens")
+    tokens = load(painted / "run" / "first_stage")
     file = painted / "pictures" / "red-blue-0.png"
     assert (tokens.draw(tokens.encode([file]))[0].shape) == (16, 16, 3)
 
@@ -132,7 +132,7 @@ def test_a_painter_and_its_image_tokens_are_measured(jumok: Jumok, painted: Path
     assert measured["pictures"] == 32
     assert 0 < measured["bits_per_token"] < 10
     assert measured["psnr"] > 40
-    tokens = json.loads(jumok("evaluate", "-m", painted / "run" / "image_tokens", data[1], "--json").out)
+    tokens = json.loads(jumok("evaluate", "-m", painted / "run" / "first_stage", data[1], "--json").out)
     assert tokens["psnr"] == pytest.approx(measured["psnr"])
     shown = jumok("info", "-m", painted / "run").out
     assert "bits/image token" in shown

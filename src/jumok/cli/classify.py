@@ -47,14 +47,9 @@ def command(
     model: Path,
     files: tuple[Path, ...],
     out: Path | None,
-    probabilities: bool,
-    explain: int,
     engine: str,
     hardware: dict[str, Any],
-    encoding: str | None,
-    on_error: str,
-    quiet: bool,
-    as_json: bool,
+    **options: Any,
 ) -> None:
     """Assign a class to each text or picture.
 
@@ -62,23 +57,31 @@ def command(
     classifier of pictures, the files are pictures, or directories of them; path, class and probability are written.
     """
     from jumok.cli.models import other_command_named
+    from jumok.engines.loading import load_classifier
+    from jumok.tasks import resolve, task_named
+
+    with other_command_named(model):
+        classifier = load_classifier(model, engine, **hardware)
+    resolve(task_named(classifier.task).classify or "")(classifier, files, out, **options)
+
+
+def classify_texts(
+    classifier: TextClassifier,
+    files: Sequence[Path],
+    out: Path | None,
+    *,
+    probabilities: bool,
+    explain: int,
+    encoding: str | None,
+    on_error: str,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Write class and probability of each line."""
     from jumok.cli.progress import Progress
     from jumok.cli.reading import DamagedLines, chunks_as_they_come, lines_of, results_for
     from jumok.cli.writing import output_to
-    from jumok.engines.loading import WrongTaskError, load
 
-    with other_command_named(model):
-        try:
-            classifier = load(model, engine, task="classifier", **hardware)
-        except WrongTaskError as error:
-            if error.task.name != "image_classifier":
-                raise
-            from jumok.cli.classify_pictures import classify_pictures
-
-            pictures = load(model, engine, task="image_classifier", **hardware)
-            shown = {"probabilities": probabilities, "explain": explain, "on_error": on_error, "as_json": as_json}
-            classify_pictures(pictures, files, out, **shown)  # type: ignore[arg-type]
-            return
     damaged = DamagedLines(on_error)
     try:
         with Progress(files, out, quiet=quiet) as progress, output_to(out) as output:

@@ -28,13 +28,17 @@ def classify_pictures(
     *,
     probabilities: bool,
     explain: int,
+    encoding: str | None,
     on_error: str,
+    quiet: bool,  # noqa: ARG001 (nothing is shown beside the results)
     as_json: bool,
 ) -> None:
     """Write path, class and probability of each picture; of a directory, of all pictures in it. A picture that cannot
     be used stops the command; with `on_error` "skip" its class is empty."""
     if explain:
         raise ConfigError("`explain=` has no effect on pictures. Leave it out; `jumok look` shows what was looked at.")
+    if encoding is not None:
+        raise ConfigError("`encoding=` has no effect on pictures. Leave it out.")
     if not files:
         raise InputError("Give the files of pictures, or directories: this model classifies pictures.")
     require_files(files)

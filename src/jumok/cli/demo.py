@@ -5,25 +5,23 @@ from pathlib import Path
 import click
 
 from jumok.cli.options import PATH
-from jumok.tasks import resolve
-
-# Which demo, its directory, and how many minutes it trains.
-_DEMOS = {
-    "translator": ("jumok.cli.demo_translator:run_demo", "demo", 2.8),
-    "classifier": ("jumok.cli.demo_classifier:run_demo", "demo-classifier", 1.0),
-    "painter": ("jumok.cli.demo_painter:run_demo", "demo-painter", 8.0),
-    "lm": ("jumok.cli.demo_language_model:run_demo", "demo-lm", 1.0),
-    "vision": ("jumok.cli.demo_vision:run_demo", "demo-vision", 1.6),
-    "before-attention": ("jumok.cli.demo_before_attention:run_demo", "demo-before-attention", 6.0),
-}
+from jumok.tasks import DEMOS, resolve
 
 
-@click.command(epilog="Example: jumok demo")
+def _list_of_demos() -> str:
+    """The demos for the help text, a line each, which click must not wrap."""
+    return "\b\n" + "\n".join(f"{demo.name}: {demo.what}" for demo in DEMOS.values())
+
+
+@click.command(
+    help=f"Train a small model on built-in data and show what it learned.\n\n{_list_of_demos()}",
+    epilog="Example: jumok demo",
+)
 @click.argument(
     "what",
-    type=click.Choice(list(_DEMOS)),
+    type=click.Choice(list(DEMOS)),
     default="translator",
-    metavar=f"[{'|'.join(_DEMOS)}]",
+    metavar=f"[{'|'.join(DEMOS)}]",
     help="The kind of model.",
 )
 @click.option(
@@ -36,25 +34,20 @@ _DEMOS = {
     "--minutes",
     type=float,
     metavar="N",
-    help=f"Train for N minutes.  [default: {', '.join(f'{minutes:g}' for _, _, minutes in _DEMOS.values())}]",
+    help=f"Train for N minutes.  [default: {', '.join(f'{demo.minutes:g}' for demo in DEMOS.values())}]",
 )
 @click.option("--fresh", is_flag=True, help="Delete what was trained in DIR and start again.")
 @click.option(
     "--continue-with-changes", is_flag=True, help="Continue the training in DIR even if settings have changed."
 )
 def command(what: str, directory: Path | None, minutes: float | None, fresh: bool, continue_with_changes: bool) -> None:
-    """Train a small model on built-in data and show what it learned.
-
-    A translator, from English to Korean, is tested on sentences with combinations of words that do not occur in the
-    training data. A classifier learns from reviews, a language model (lm) from Korean sentences, a classifier of
-    pictures (vision) from drawn shapes, a painter from drawn scenes with captions. `before-attention` trains three
-    translators for equal times: recurrent networks without and with attention, and a Transformer.
-    """
+    """Train a small model on built-in data and show what it learned."""
     import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_training import DemoTraining
     from jumok.training.settings import Settings
 
     Settings.from_dict({"stop": {"minutes": minutes}})  # a wrong length fails before anything is written
-    reference, default_directory, default_minutes = _DEMOS[what]
-    minutes = default_minutes if minutes is None else minutes
-    resolve(reference)(DemoTraining(directory or Path(default_directory), minutes, fresh, continue_with_changes))
+    demo = DEMOS[what]
+    minutes = demo.minutes if minutes is None else minutes
+    directory = directory or Path("demo" if what == "translator" else f"demo-{what}")
+    resolve(demo.run)(DemoTraining(directory, minutes, fresh, continue_with_changes))

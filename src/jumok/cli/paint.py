@@ -49,7 +49,7 @@ def command(
     from jumok.cli.models import other_command_named
     from jumok.cli.picture_sheet import contact_sheet, enlarged
     from jumok.engines.loading import load
-    from jumok.engines.options import PaintingOptions
+    from jumok.engines.painter.options import PaintingOptions
 
     PaintingOptions(**options)  # wrong options fail before anything is read
     _require_picture_name(out)

@@ -5,7 +5,8 @@ from jumok.cli.lazy_group import LazyGroup
 _KINDS = {
     **dict.fromkeys(("positions", "masks", "schedule"), "plot_formulas"),
     **dict.fromkeys(("attention", "beta", "alignment"), "plot_attention"),
-    **dict.fromkeys(("training", "confusion", "patches"), "plot_results"),
+    **dict.fromkeys(("training", "confusion"), "plot_results"),
+    "patches": "plot_patches",
 }
 command = LazyGroup(
     lambda: {kind: f"jumok.cli.{file}:{kind}" for kind, file in _KINDS.items()},

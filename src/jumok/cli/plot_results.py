@@ -36,14 +36,12 @@ def confusion(data: Path, model: Path, out: Path, **reading: Any) -> None:
     Rows are true classes, columns predictions. Prints what `jumok evaluate` measures.
     """
     from jumok.cli.models import other_command_named
-    from jumok.engines.loading import load
+    from jumok.engines.loading import load_classifier
     from jumok.lens import plots
     from jumok.tasks import resolve, task_named
 
-    classifier = load(model)
-    if classifier.task != "image_classifier":
-        with other_command_named(model):
-            classifier = load(model, task="classifier")
+    with other_command_named(model):
+        classifier = load_classifier(model)
     figures: list[Any] = []
     evaluation = resolve(task_named(classifier.task).evaluation)(
         classifier,
@@ -53,22 +51,3 @@ def confusion(data: Path, model: Path, out: Path, **reading: Any) -> None:
     )
     print("\n".join(evaluation.lines))
     write_picture(figures[0], out)
-
-
-@click.command(epilog="Example: jumok plot patches -m seer photo.png -o patches.png")
-@click.argument("picture", type=PATH, metavar="PICTURE", help="A PNG, JPEG, WebP or BMP file.")
-@MODEL
-@click.option("--classes", type=click.IntRange(1), default=3, metavar="N", help="Show N classes, the most probable.")
-@PICTURE
-def patches(picture: Path, model: Path, classes: int, out: Path) -> None:
-    """Draw which patches of a picture speak for a class, and which against it.
-
-    What all patches add makes up the score of the class.
-    """
-    from jumok.cli.models import other_command_named
-    from jumok.engines.loading import load
-    from jumok.lens import plots
-
-    with other_command_named(model):
-        classifier = load(model, "torch", task="image_classifier")
-    write_picture(plots.draw_patches(classifier, picture, classes=classes, on_message=say), out)

@@ -105,6 +105,14 @@ def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **o
     return opened
 
 
+def load_classifier(path: str | Path, engine: str = "auto", **options: Any) -> Any:
+    """Load a classifier, whatever it classifies. Options: those of `load`."""
+    found = task_of(load_bundle(Path(path)))
+    if found.classify is None:
+        raise WrongTaskError(Path(path), found, task_named("classifier"))
+    return load(path, engine, **options)
+
+
 @runtime_checkable
 class SentenceEncoder(Protocol):
     """A facade whose model has an encoder."""

@@ -47,13 +47,13 @@ class Sampling(_Options):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _require_number(self, "temperature", 0, math.inf)
+        require_number(self, "temperature", 0, math.inf)
         if 0 < self.temperature < LOWEST_TEMPERATURE:  # dividing by less would overflow
             raise ConfigError(
                 f"temperature is {self.temperature}; it must be 0 (greedy) or at least {LOWEST_TEMPERATURE}."
             )
-        _require_integers(self, 0, "top_k", "seed")
-        _require_number(self, "top_p", 0, 1)
+        require_integers(self, 0, "top_k", "seed")
+        require_number(self, "top_p", 0, 1)
         if self.top_p == 0:
             raise ConfigError("top_p is 0; it must be above 0 and at most 1 (all tokens).")
 
@@ -71,14 +71,14 @@ class SearchOptions(_Options):
     batch_tokens: int = 4096  # padded source tokens * beam in a batch; changes no output
 
     def __post_init__(self) -> None:
-        _require_integers(self, 1, "beam", "n_best", "batch_tokens")
+        require_integers(self, 1, "beam", "n_best", "batch_tokens")
         if self.n_best > self.beam and self.sampling is None:
             raise ConfigError(
                 f"n_best is {self.n_best}, more than the beam of {self.beam}. Use a larger beam, or a smaller n_best."
             )
-        _require_number(self, "length_penalty", 0, math.inf)
-        _require_number(self, "max_ratio", 0, math.inf)
-        _require_integers(self, 0, "no_repeat_ngram")
+        require_number(self, "length_penalty", 0, math.inf)
+        require_number(self, "max_ratio", 0, math.inf)
+        require_integers(self, 0, "no_repeat_ngram")
         if self.sampling is not None and not isinstance(self.sampling, Sampling):
             raise ConfigError(f"sampling is {self.sampling!r}; it must be Sampling(temperature=…, …) or None.")
 
@@ -111,7 +111,7 @@ class DecodingOptions(SearchOptions):
         if self.split_sentences not in (None, True, False):
             raise ConfigError(f"split_sentences is {self.split_sentences!r}; it must be True, False or None.")
         if self.segment_tokens is not None:
-            _require_integers(self, SHORTEST_SEGMENT, "segment_tokens")
+            require_integers(self, SHORTEST_SEGMENT, "segment_tokens")
 
 
 @dataclass(frozen=True)
@@ -123,21 +123,8 @@ class GenerationOptions(Sampling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_integers(self, 1, "max_tokens")
-        _require_integers(self, 0, "no_repeat_ngram")
-
-
-@dataclass(frozen=True)
-class PaintingOptions(Sampling):
-    """How a painter draws pictures of a caption."""
-
-    n: int = 1  # pictures of each caption
-    guidance: float = 2.0  # how much the caption counts: 0 not at all, 1 as in training, more is stricter
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_integers(self, 1, "n")
-        _require_number(self, "guidance", 0, 100)
+        require_integers(self, 1, "max_tokens")
+        require_integers(self, 0, "no_repeat_ngram")
 
 
 class DecodingKeywords(TypedDict, total=False):
@@ -169,25 +156,14 @@ class GenerationKeywords(TypedDict, total=False):
     no_repeat_ngram: int
 
 
-class PaintingKeywords(TypedDict, total=False):
-    """The fields of `PaintingOptions` as keyword arguments, for editors and type checkers."""
-
-    n: int
-    guidance: float
-    temperature: float
-    top_k: int
-    top_p: float
-    seed: int
-
-
-def _require_integers(options: object, least: int, *names: str) -> None:
+def require_integers(options: object, least: int, *names: str) -> None:
     for name in names:
         value = getattr(options, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ConfigError(f"{name} is {value!r}; it must be a whole number, at least {least}.")
 
 
-def _require_number(options: object, name: str, least: float, most: float) -> None:
+def require_number(options: object, name: str, least: float, most: float) -> None:
     value = getattr(options, name)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or not least <= value <= most:

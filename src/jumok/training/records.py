@@ -16,7 +16,7 @@ from jumok.files import FORMAT, MAX_JSON_BYTES, UnreadableError, parse_json_obje
 from jumok.training.settings import Settings
 
 RUN, LOG, LOCK, STORE, CHECKPOINTS, MODEL = "run.json", "log.jsonl", ".lock", "store", "checkpoints", "model"
-FIRST_STAGE = "image_tokens"  # a run directory of its own, in that of a painter
+FIRST_STAGE = "first_stage"  # a run directory of its own, of a training with two stages
 ATTENTION = "attention"  # of a few sentences at each validation; see lens/replay.py
 
 

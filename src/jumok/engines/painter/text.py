@@ -13,7 +13,7 @@ from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds
 from jumok.engines.facade import Facade, require_text, require_texts
 from jumok.engines.opening import open_engine
-from jumok.engines.options import PaintingKeywords, PaintingOptions
+from jumok.engines.painter.options import PaintingKeywords, PaintingOptions
 from jumok.errors import ArgumentError
 from jumok.tokenizer import Tokenizer
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from jumok.engines.batching import TokenIds, sorted_batches
 from jumok.engines.image_tokens import draw_pictures, encode_pictures
-from jumok.engines.options import PaintingOptions
+from jumok.engines.painter.options import PaintingOptions
 from jumok.engines.torch_models import TorchEngine, computing, padded
 from jumok.model.cache import DecoderCache
 from jumok.model.painter import FIRST_CODE, Painter
