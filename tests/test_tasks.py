@@ -1,20 +1,41 @@
 """The table of tasks: every reference leads somewhere, and looking at the table imports nothing heavy."""
 
+import re
 import subprocess
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+import jumok
 from jumok.errors import ConfigError
-from jumok.tasks import ENCODERS, TASKS, EncoderEntry, Task, register, register_encoder, resolve, task_named
+from jumok.tasks import DEMOS, ENCODERS, TASKS, EncoderEntry, Task, register, register_encoder, resolve, task_named
 
 REFERENCES = [
     (f"{task.name}.{field.name}", value)
     for task in TASKS.values()
     for field in fields(Task)
     if isinstance(value := getattr(task, field.name), str) and value.startswith("jumok.")
-]
+] + [(f"demo.{demo.name}", demo.run) for demo in DEMOS.values()]
+
+# Files of other tasks, or of all, that name a task's parts. CONTRIBUTING tells why each is needed.
+SOURCE = Path(jumok.__file__).parent
+PAINTER = "painter|Painter|image_tokens|ImageTokens"
+PICTURES = "image_classifier|ImageClassifier|PictureClassifier|holds_pictures|picture_size"
+MENTIONS = {
+    PAINTER: {"__init__.py", "engines/loading.py", "tasks.py"},
+    PICTURES: {
+        "cli/train_classifier.py",
+        "engines/loading.py",
+        "recipes/classifier.py",
+        "recipes/evaluating/classifier.py",
+        "tasks.py",
+    },
+}
+OWN = re.compile(
+    "image_classifier|image_tokens|paint|pictur|patches|captio|vision|labelled|codebook|mirroring|scene|demo/"
+)
 
 
 @pytest.mark.parametrize("reference", [value for _, value in REFERENCES], ids=[name for name, _ in REFERENCES])
@@ -47,3 +68,10 @@ def test_the_table_imports_nothing_heavy() -> None:
     program = "import sys; import jumok.tasks; print([name for name in sys.modules if name in ('torch', 'numpy')])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("words", MENTIONS, ids=["painter", "pictures"])
+def test_a_task_is_known_to_few_files_beside_its_own(words: str) -> None:
+    files = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    found = {name for name, text in files.items() if re.search(words, text) and not OWN.search(name)}
+    assert found == MENTIONS[words]

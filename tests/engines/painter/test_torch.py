@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jumok.engines.options import PaintingOptions
+from jumok.engines.painter.options import PaintingOptions
 from jumok.engines.painter.torch import TorchPainter
 from jumok.errors import ConfigError
 from jumok.model.config.painter import PainterConfig
