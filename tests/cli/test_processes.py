@@ -198,7 +198,7 @@ def test_two_processes_learn_both_stages_of_a_painter_as_one_does(runs: Runs, ho
     directory, outcomes = runs
     assert outcomes["painter one"].codes == [0]
     assert outcomes[f"painter {how}"].codes == [0, 0], outcomes[f"painter {how}"].errors
-    for stage in (".", "image_tokens"):
+    for stage in (".", "first_stage"):
         one, two = directory / "painter-one" / stage, directory / f"painter-{how}" / stage
         assert losses(two) == pytest.approx(losses(one), abs=TOLERANCE)
         expected, found = last_checkpoint(one).tensors["model"], last_checkpoint(two).tensors["model"]
@@ -211,7 +211,7 @@ def test_a_painter_of_two_processes_that_was_stopped_in_either_stage_ends_with_t
     directory, outcomes = runs
     assert [outcomes[f"painter {name}"].codes for name in ("first stop", "second stop")] == [[130, 143]] * 2
     assert outcomes["painter resumed"].codes == [0, 0]
-    for stage in (".", "image_tokens"):
+    for stage in (".", "first_stage"):
         assert_same(directory / "painter-stopped" / stage, directory / "painter-two" / stage, PAINTER_STEPS)
 
 

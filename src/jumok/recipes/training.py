@@ -51,6 +51,7 @@ from jumok.training.environment import limit_threads, versions
 from jumok.training.events import Event, EventCallback, ignore_event
 from jumok.training.length import Length
 from jumok.training.progress import TrainingOptions, Validation
+from jumok.training.records import FIRST_STAGE
 from jumok.training.run_directory import RunDirectory
 from jumok.training.schedule import make_schedule
 from jumok.training.settings import Settings
@@ -238,7 +239,7 @@ class _Job:
         """Train or resume the first stage in a run directory of its own inside this one. Its time counts here too."""
         self.on_event({"event": "stage", "number": 1, "title": task_named(stage.task).title})
         group = self.group.unsharded()
-        with open_run(self.run.path / stage.task, stage, group) as run:
+        with open_run(self.run.path / FIRST_STAGE, stage, group) as run:
             job = _Job(stage, run, group, asked, self.request, self.on_event)
             job.run_to_the_end()
         if self.before is None:
