@@ -1,12 +1,14 @@
-"""What the objects that `jumok.load` returns share: how they show themselves, are pickled, and check texts."""
+"""What the objects that `jumok.load` returns share: how they are opened, show themselves, are pickled, check texts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, Unpack
 
+from jumok.bundle import Bundle
+from jumok.engines.opening import Hardware, open_engine
 from jumok.errors import ArgumentError, did_you_mean
 
 # Key in the card, name, format: the first that a card has is shown.
@@ -20,12 +22,27 @@ _SCORES = (
 class Facade:
     """A loaded model: `engine` runs it, `card` describes it, `path` is its directory."""
 
+    engines: ClassVar[tuple[str, str | None]]  # "module:name" of both: PyTorch's, and CTranslate2's if there is one
     method: ClassVar[str]  # the one that most people call
     options: ClassVar[type | None] = None  # a dataclass: the options of that method
     engine: Any
     card: dict[str, Any]
     path: Path | None = None
     reload: Callable[[], Any] | None = None  # loads it again, in another process; set by `load`
+
+    def __init__(self, engine: Any, _encoder: Any, card: dict[str, Any], path: Path) -> None:
+        self.engine, self.card, self.path = engine, card, path
+
+    @classmethod
+    def open(cls, bundle: Bundle, encoder: Any, engine: str = "auto", **hardware: Unpack[Hardware]) -> Self:
+        """The model of a bundle."""
+        opened = open_engine(bundle, engine, *cls.engines, **hardware, **cls.export_options(encoder))
+        return cls(opened, encoder, bundle.card, bundle.path)
+
+    @classmethod
+    def export_options(cls, _encoder: Any) -> dict[str, Any]:
+        """What CTranslate2's engine needs besides the export and the hardware."""
+        return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the model directory and the options of `load` instead of the weights."""
@@ -56,6 +73,8 @@ def require_load_options(facade: Any, names: Iterable[str]) -> None:
     """Raise an ArgumentError for a name that is not an option of `facade.open`, or is one of the facade's method."""
     parameters = signature(facade.open).parameters.values()
     known = ["engine", "task", *(each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY)]
+    if issubclass(facade, Facade):
+        known += Hardware.__annotations__
     for name in names:
         if name in known:
             continue

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload, runtime_checkable
 
 from jumok.bundle import CONFIG, Bundle, load_bundle
 from jumok.engines.batching import FloatMatrix
 from jumok.engines.facade import Facade, require_load_options
-from jumok.engines.opening import ENGINES
+from jumok.engines.opening import ENGINES, Hardware
 from jumok.errors import ArgumentError, BundleError, ConfigError, require_choice
 from jumok.tasks import ENCODERS, Task, resolve, task_named, task_of_config
 
@@ -36,9 +36,8 @@ def load(
     engine: str = "auto",
     *,
     task: Literal["translator"],
-    threads: int | None = None,
-    device: str = "auto",
     fast: bool = False,
+    **hardware: Unpack[Hardware],
 ) -> TextTranslator: ...
 @overload
 def load(
@@ -46,8 +45,7 @@ def load(
     engine: str = "auto",
     *,
     task: Literal["classifier"],
-    threads: int | None = None,
-    device: str = "auto",
+    **hardware: Unpack[Hardware],
 ) -> TextClassifier: ...
 @overload
 def load(
@@ -55,8 +53,7 @@ def load(
     engine: str = "auto",
     *,
     task: Literal["language_model"],
-    threads: int | None = None,
-    device: str = "auto",
+    **hardware: Unpack[Hardware],
 ) -> TextLanguageModel: ...
 @overload
 def load(
@@ -64,8 +61,7 @@ def load(
     engine: str = "auto",
     *,
     task: Literal["image_classifier"],
-    threads: int | None = None,
-    device: str = "auto",
+    **hardware: Unpack[Hardware],
 ) -> PictureClassifier: ...
 @overload
 def load(
@@ -73,8 +69,7 @@ def load(
     engine: str = "auto",
     *,
     task: Literal["painter"],
-    threads: int | None = None,
-    device: str = "auto",
+    **hardware: Unpack[Hardware],
 ) -> TextPainter: ...
 @overload
 def load(path: str | Path, engine: str = "auto", *, task: str | None = None, **options: Any) -> Any: ...

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from jumok.bundle import Bundle, MissingWeightsError, successor
 from jumok.errors import BundleError, ConfigError, MissingExtraError, require_at_least
@@ -18,6 +18,13 @@ _NEW_COPY = (  # there are no weights to export again
     "This is a runtime-only copy: copy it again from where it came from, or make a new one from its run with "
     "`jumok export`."
 )
+
+
+class Hardware(TypedDict, total=False):
+    """What a model runs on: options of `load`."""
+
+    threads: int | None  # CPU threads; None: as many as the cores that this process may use
+    device: str  # "cpu", "cuda", "cuda:1", "mps", "xpu"; "auto": a card that the engine can use, else the CPU
 
 
 def exported_model(bundle: Bundle) -> Path | None:
@@ -47,7 +54,7 @@ def open_engine(
     in_torch: str,
     in_ctranslate2: str | None,
     *,
-    threads: int | None,
+    threads: int | None = None,
     device: str = "auto",
     **options: Any,
 ) -> Any:

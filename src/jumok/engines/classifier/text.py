@@ -4,12 +4,10 @@ Token ids are the tokenizer's, without `</s>`. Axes: B texts, C classes, D d_mod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, overload
+from typing import Any, ClassVar, Protocol, overload
 
-from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds
 from jumok.engines.facade import Facade, require_text, require_texts
-from jumok.engines.opening import open_engine
 from jumok.errors import BundleError, counted, require_choice
 from jumok.metrics.classification import ClassScores, probabilities
 from jumok.tokenizer import Tokenizer
@@ -63,28 +61,16 @@ class TextClassifier(Facade):
     """A classifier for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "classifier"
+    engines = (
+        "jumok.engines.classifier.torch:TorchClassifier",
+        "jumok.engines.classifier.ctranslate2:Ctranslate2Classifier",
+    )
     engine: ClassifierEngine
 
     def __init__(self, engine: ClassifierEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
         self.classes = require_classes(card, engine.classes, path)
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
-
-    @classmethod
-    def open(
-        cls,
-        bundle: Bundle,
-        encoder: Tokenizer,
-        engine: str = "auto",
-        *,
-        threads: int | None = None,
-        device: str = "auto",
-    ) -> Self:
-        """The classifier of a bundle."""
-        package = "jumok.engines.classifier"
-        references = f"{package}.torch:TorchClassifier", f"{package}.ctranslate2:Ctranslate2Classifier"
-        opened = open_engine(bundle, engine, *references, threads=threads, device=device)
-        return cls(opened, encoder, bundle.card, bundle.path)
 
     def scores(self, texts: Sequence[str]) -> ClassScores:
         """Scores [B, C] before they become probabilities."""

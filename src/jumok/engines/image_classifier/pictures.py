@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, overload
+from typing import Any, ClassVar, Protocol, overload
 
 import numpy as np
 
-from jumok.bundle import Bundle
 from jumok.data.pictures import PictureArray
 from jumok.engines.batching import FloatMatrix
 from jumok.engines.classifier.text import Classification, classifications, require_classes
 from jumok.engines.facade import Facade
-from jumok.engines.opening import open_engine
 from jumok.errors import ArgumentError
 from jumok.metrics.classification import ClassScores
 from jumok.pictures import PictureEncoder, PictureSource, read_picture
@@ -38,6 +36,7 @@ class PictureClassifier(Facade):
     [H, W, C] of bytes; it may have any size."""
 
     task: ClassVar[str] = "image_classifier"
+    engines = "jumok.engines.image_classifier.torch:TorchImageClassifier", None
     method: ClassVar[str] = "classify"
     engine: ImageClassifierEngine
 
@@ -47,21 +46,6 @@ class PictureClassifier(Facade):
         self.engine, self.encoder, self.card, self.path = engine, encoder, card, path
         self.classes = require_classes(card, engine.classes, path)
         self.temperature = float(card.get("metrics", {}).get("temperature", 1.0))
-
-    @classmethod
-    def open(
-        cls,
-        bundle: Bundle,
-        encoder: PictureEncoder,
-        engine: str = "auto",
-        *,
-        threads: int | None = None,
-        device: str = "auto",
-    ) -> Self:
-        """The classifier of a bundle."""
-        in_torch = "jumok.engines.image_classifier.torch:TorchImageClassifier"
-        opened = open_engine(bundle, engine, in_torch, None, threads=threads, device=device)
-        return cls(opened, encoder, bundle.card, bundle.path)
 
     def pixels(self, pictures: Iterable[PictureSource]) -> PictureArray:
         """[B, H, W, C] The pictures in the shape that the model reads."""

@@ -3,12 +3,10 @@ Token ids are the tokenizer's, without `<s>` and `</s>`: each engine adds what i
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, Unpack
+from typing import Any, ClassVar, Protocol, Unpack
 
-from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds
 from jumok.engines.facade import Facade, require_text, require_texts
-from jumok.engines.opening import open_engine
 from jumok.engines.options import GenerationKeywords, GenerationOptions
 from jumok.tokenizer import Tokenizer
 
@@ -33,6 +31,10 @@ class TextLanguageModel(Facade):
     """A language model for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "language_model"
+    engines = (
+        "jumok.engines.language_model.torch:TorchLanguageModel",
+        "jumok.engines.language_model.ctranslate2:Ctranslate2LanguageModel",
+    )
     method, options = "generate", GenerationOptions
     engine: LanguageModelEngine
 
@@ -40,20 +42,9 @@ class TextLanguageModel(Facade):
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
 
     @classmethod
-    def open(
-        cls,
-        bundle: Bundle,
-        encoder: Tokenizer,
-        engine: str = "auto",
-        *,
-        threads: int | None = None,
-        device: str = "auto",
-    ) -> Self:
-        """The language model of a bundle."""
-        package = "jumok.engines.language_model"
-        references = f"{package}.torch:TorchLanguageModel", f"{package}.ctranslate2:Ctranslate2LanguageModel"
-        opened = open_engine(bundle, engine, *references, threads=threads, device=device, tokenizer=encoder)
-        return cls(opened, encoder, bundle.card, bundle.path)
+    def export_options(cls, _encoder: Tokenizer) -> dict[str, Any]:
+        """The tokenizer."""
+        return {"tokenizer": _encoder}
 
     def generate(
         self,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from jumok.bundle import Bundle
 from jumok.engines.batching import TokenIds
 from jumok.engines.facade import Facade, require_text, require_texts
-from jumok.engines.opening import open_engine
 from jumok.engines.painter.options import PaintingKeywords, PaintingOptions
 from jumok.errors import ArgumentError
 from jumok.tokenizer import Tokenizer
@@ -50,26 +48,12 @@ class TextPainter(Facade):
     """A painter for captions. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "painter"
+    engines = "jumok.engines.painter.torch:TorchPainter", None
     method, options = "paint", PaintingOptions
     engine: PainterEngine
 
     def __init__(self, engine: PainterEngine, tokenizer: Tokenizer, card: dict[str, Any], path: Path) -> None:
         self.engine, self.tokenizer, self.card, self.path = engine, tokenizer, card, path
-
-    @classmethod
-    def open(
-        cls,
-        bundle: Bundle,
-        encoder: Tokenizer,
-        engine: str = "auto",
-        *,
-        threads: int | None = None,
-        device: str = "auto",
-    ) -> Self:
-        """The painter of a bundle."""
-        reference = "jumok.engines.painter.torch:TorchPainter"
-        opened = open_engine(bundle, engine, reference, None, threads=threads, device=device)
-        return cls(opened, encoder, bundle.card, bundle.path)
 
     @overload
     def paint(self, caption: str, **options: Unpack[PaintingKeywords]) -> list[Image]: ...

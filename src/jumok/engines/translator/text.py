@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, Unpack, overload
 from jumok.bundle import Bundle
 from jumok.engines.batching import FloatMatrix
 from jumok.engines.facade import Facade, require_texts
-from jumok.engines.opening import open_engine
+from jumok.engines.opening import Hardware, open_engine
 from jumok.engines.options import DecodingKeywords, DecodingOptions
 from jumok.engines.translator.alignment import Alignment, join_alignments
 from jumok.engines.translator.confidence import Confidence
@@ -103,6 +103,7 @@ class TextTranslator(Facade):
     """A translator for texts. `engine` runs the model, `tokenizer` is the one the model was trained with."""
 
     task: ClassVar[str] = "translator"
+    engines = "jumok.engines.translator.torch:TorchTranslator", "jumok.engines.translator.ctranslate2:open_export"
     method, options = "translate", DecodingOptions
     engine: TranslatorEngine
 
@@ -123,18 +124,15 @@ class TextTranslator(Facade):
         encoder: Tokenizer,
         engine: str = "auto",
         *,
-        threads: int | None = None,
-        device: str = "auto",
         fast: bool = False,
+        **hardware: Unpack[Hardware],
     ) -> Self:
         """The translator of a bundle. `fast` restricts the output layer to a shortlist and may end beam search earlier
         (CTranslate2 only): output may differ slightly and depend on other lines of the batch."""
         if fast and engine == "torch":
             raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
-        engine, package = "ctranslate2" if fast else engine, "jumok.engines.translator"
-        references = f"{package}.torch:TorchTranslator", f"{package}.ctranslate2:open_export"
-        hardware: Any = {"threads": threads, "device": device}
-        opened = open_engine(bundle, engine, *references, **hardware, tokenizer=encoder, fast=fast)
+        engine = "ctranslate2" if fast else engine
+        opened = open_engine(bundle, engine, *cls.engines, **hardware, tokenizer=encoder, fast=fast)
         return cls(opened, encoder, bundle.card, bundle.path)
 
     @overload
