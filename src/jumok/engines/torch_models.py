@@ -1,8 +1,9 @@
 """What all PyTorch engines share: a model from a bundle, threads, evaluation mode, log-probabilities, sentence vectors.
 Shape letters: B rows, S source tokens with `</s>`, T tokens, N positions, D d_model, V vocabulary."""
 
+import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
@@ -11,13 +12,14 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from jumok.bundle import CONFIG, WEIGHTS, Bundle
 from jumok.engines.batching import FloatMatrix, TokenIds, padded_array, sorted_batches, to_unit_length
 from jumok.errors import BundleError, ConfigError
 from jumok.model.classifier import pool
 from jumok.model.config import config_from_dict
-from jumok.model.devices import choose_device, device_of
+from jumok.model.devices import choose_device, device_of, explain_lack_of_memory, to_device
 from jumok.search.step import CacheT
 from jumok.system import forking_thread, usable_cores
 from jumok.tasks import resolve, task_of_config
@@ -26,6 +28,10 @@ from jumok.tokenizer import BOS, EOS, PAD, UNK
 NEVER_WRITTEN = [PAD, UNK, BOS]  # byte tokens spell every character that has no token of its own
 LOGIT_ROWS = 512  # positions whose V logits exist at the same time
 VECTOR_TOKENS = 8192  # padded tokens in a batch, for sentence vectors
+OTHER_DEVICE = 'Choose another one with `device=`, such as `device="cpu"`.'
+FEWER_AT_A_TIME = f"Give fewer or shorter texts at a time, or a smaller `beam=`. {OTHER_DEVICE}"
+_FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.randn)
+_SPARE = 1 << 20  # elements of tensors that are no weights, such as the table of positions
 
 Model = TypeVar("Model", bound=nn.Module)
 Engine = TypeVar("Engine", bound="TorchEngine")
@@ -38,20 +44,46 @@ def load_model(bundle: Bundle, kind: Callable[[Any], Model]) -> Model:
     weights = bundle.weights()
     try:
         config = config_from_dict(bundle.config)
-        with torch.device("meta"):  # shapes without memory: a hostile config may ask for more than there is
-            outline = kind(config)
+        model = _new_model(kind, config, sum(array.size for array in weights.values()))
     except ConfigError as error:
         raise BundleError(f"{bundle.path / CONFIG}: {error}") from error
-    _check_weights({name: tuple(array.shape) for name, array in weights.items()}, outline, bundle)
-    with torch.random.fork_rng(devices=[]):  # initial weights are random; the global generator is restored
-        model = kind(config)
+    _check_weights({name: tuple(array.shape) for name, array in weights.items()}, model, bundle)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     return model.eval().requires_grad_(False)
 
 
+class _TooLargeError(Exception):
+    """A new model has more weights than the file that they shall come from."""
+
+
+class _Limited(TorchFunctionMode):
+    """Context in which new tensors have at most so many elements together."""
+
+    def __init__(self, elements: int) -> None:
+        self.elements = elements
+
+    def __torch_function__(self, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in _FACTORIES and args:
+            self.elements -= math.prod(args[0] if isinstance(args[0], Sequence) else args)
+            if self.elements < 0:
+                raise _TooLargeError
+        return function(*args, **(kwargs or {}))
+
+
+def _new_model(kind: Callable[[Any], Model], config: Any, elements: int) -> Model:
+    """A new model; only the shapes of one (on the device "meta") that has far more than so many elements: a hostile
+    config may ask for more memory than there is. Shapes alone are no quicker: PyTorch imports its compiler for them."""
+    try:
+        with torch.random.fork_rng(devices=[]), _Limited(2 * elements + _SPARE):  # first weights are random
+            return kind(config)
+    except _TooLargeError:
+        with torch.device("meta"):
+            return kind(config)
+
+
 def padded(rows: TokenIds, device: torch.device | str = "cpu") -> Tensor:
     """Rows of ids as one tensor [B, T], shorter rows padded."""
-    return torch.from_numpy(padded_array(rows)).to(device)
+    return to_device(torch.from_numpy(padded_array(rows)), torch.device(device))
 
 
 def computing(
@@ -64,7 +96,7 @@ def computing(
     @wraps(method)
     def call(engine: Engine, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Returned:
         def run() -> Returned:
-            with engine.limited_threads():
+            with engine.limited_threads(), explain_lack_of_memory(engine.device, "This batch", lambda: FEWER_AT_A_TIME):
                 return method(engine, *arguments, **options)
 
         if threading.get_ident() != forking_thread():
@@ -90,7 +122,9 @@ class TorchEngine:
         """An engine with a model of its own on a device; see `choose_device`. `threads` is by default PyTorch's number,
         or that of the usable cores if this is smaller, as in a container with a CPU quota."""
         kind = resolve(task_of_config(bundle.config).model)
-        model = load_model(bundle, kind).to(choose_device(device))
+        chosen = choose_device(device)
+        with explain_lack_of_memory(chosen, f"{bundle.path}", lambda: OTHER_DEVICE):
+            model = load_model(bundle, kind).to(chosen)
         return cls(model, threads or min(torch.get_num_threads(), usable_cores()))
 
     @contextmanager

@@ -1,0 +1,29 @@
+"""The optimizer of all trainings."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def _plain(method: Callable[..., Any]) -> Any:
+    """A method of PyTorch's optimizers without its wrapper, which imports PyTorch's compiler: that takes longer than
+    the first hundred steps of a small model."""
+    return getattr(method, "__wrapped__", method)
+
+
+class Adam(torch.optim.Adam):
+    """PyTorch's Adam: one kernel for all weights, on the CPU and on every kind of card. The schedule sets its rate.
+    If `found_inf` is set, a number on the device, an update is made only where it is 0."""
+
+    found_inf: Tensor
+
+    def __init__(self, parameters: Iterable[Tensor], betas: tuple[float, float], epsilon: float) -> None:
+        super().__init__(parameters, lr=0.0, betas=betas, eps=epsilon, fused=True)
+
+    add_param_group = _plain(torch.optim.Adam.add_param_group)
+    zero_grad = _plain(torch.optim.Adam.zero_grad)
+    state_dict = _plain(torch.optim.Adam.state_dict)
+    load_state_dict = _plain(torch.optim.Adam.load_state_dict)
+    step = torch.no_grad()(_plain(torch.optim.Adam.step))
