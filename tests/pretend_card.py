@@ -2,11 +2,12 @@
 
 `install()` registers the device `card` once in a process, before its first backward pass. A tensor on it holds its
 values in an ordinary CPU tensor. A CPU tensor that meets one on the card is refused, `.numpy()` needs `.cpu()` first,
-random numbers come from a generator of the card's own, and every copy from the card to the host is noted with the line
-that asked for it.
+float64 is refused, as by MPS and some XPUs, random numbers come from a generator of the card's own, and wherever the
+host would wait for a real card is noted: every copy from the card, and every copy to it that is not `non_blocking`.
 """
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ _READ_BY_THE_HOST = {
     aten.is_nonzero.default,
 }
 _COPIES = ("aten::copy_", "aten::_to_copy", "aten::to")
+_LENGTHS_ON_THE_HOST = {aten._pack_padded_sequence.default, aten._pack_padded_sequence_backward.default}
 
 
 class Card(_DummyBackendModule):
@@ -44,6 +46,7 @@ class Card(_DummyBackendModule):
         self.generator = torch.Generator()
         self.generator.manual_seed(0)
         self.memory: int | None = None  # the largest number of bytes in one allocation; None: no limit
+        self.has_bfloat16 = True
         self.waits: list[str] = []  # where the host waited for the card
 
     def is_available(self) -> bool:
@@ -69,8 +72,13 @@ class Card(_DummyBackendModule):
         return [torch.bfloat16, torch.float16]
 
     def is_bf16_supported(self) -> bool:
-        """As a modern card."""
-        return True
+        """Whether it is a modern card."""
+        return self.has_bfloat16
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        """Free bytes, and all."""
+        size = 8_000_000_000 if self.memory is None else self.memory
+        return size, size
 
     def synchronize(self, device: Any = None) -> None:
         """Nothing is ever pending."""
@@ -146,14 +154,17 @@ def _run(op: Any, args: Any, kwargs: Any) -> Any:
         goes_to_host = not isinstance(args[0], CardTensor)
     else:
         goes_to_host = any(isinstance(leaf, torch.device) and leaf.type == "cpu" for leaf in leaves)
-    if not facts.copies:
+    if not facts.copies and op not in _LENGTHS_ON_THE_HOST:
         _refuse_host_tensors(op, given)
-    if goes_to_host or facts.is_read or _has_boolean_index(op, args):
+    waits = _is_blocking(facts.name, args, kwargs) if facts.copies else facts.is_read or _has_boolean_index(op, args)
+    if goes_to_host or waits:
         CARD.waits.append(_asked_by(op))
     with _random_numbers_of_the_card() if facts.is_random else nullcontext():
         result = op(*_mapped(_to_host, args), **{name: _mapped(_to_host, value) for name, value in kwargs.items()})
     if goes_to_host:
         return args[0] if facts.name == "aten::copy_" else result
+    if op is aten._pack_padded_sequence.default:
+        return CardTensor(result[0]), result[1]  # numbers of rows, for the host
     known = {id(tensor.host): tensor for tensor in given if isinstance(tensor, CardTensor)}
     # Views of ordinary tensors are ordinary tensors, in inference mode too.
     ordinary = torch.is_inference_mode_enabled() and facts.gives_views and not any(map(torch.is_inference, given))
@@ -174,6 +185,13 @@ def _mapped(function: Any, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_mapped(function, each) for each in value)
     return function(value)
+
+
+def _is_blocking(name: str, args: Any, kwargs: Any) -> bool:
+    """Whether the host waits, at a copy from its memory to the card, until everything before is computed."""
+    source = args[1] if name == "aten::copy_" else args[0]
+    can_go_on = kwargs.get("non_blocking") or (name == "aten::copy_" and len(args) > 2 and args[2])
+    return isinstance(source, Tensor) and not isinstance(source, CardTensor) and not can_go_on
 
 
 def _refuse_host_tensors(op: Any, given: list[Tensor]) -> None:
@@ -222,6 +240,8 @@ def _to_card(leaf: Any, known: dict[int, CardTensor]) -> Any:
         return leaf
     if CARD.memory is not None and leaf.untyped_storage().nbytes() > CARD.memory and id(leaf) not in known:
         raise torch.OutOfMemoryError(f"{NAME}:0 cannot allocate {leaf.nbytes:,} bytes")
+    if leaf.dtype == torch.float64:
+        raise TypeError(f"{NAME}:0 does not know float64")
     if id(leaf) not in known:
         return CardTensor(leaf)
     assert known[id(leaf)].shape == leaf.shape, "an operator resized a tensor, which the pretend card cannot do"
@@ -230,7 +250,7 @@ def _to_card(leaf: Any, known: dict[int, CardTensor]) -> Any:
 
 def _register_autocast(library: torch.library.Library) -> None:
     """Products in the lower precision of autocast; what needs the range or the digits in float32."""
-    products = ("linear", "matmul", "mm", "bmm", "addmm", "scaled_dot_product_attention")
+    products = ("linear", "matmul", "mm", "bmm", "addmm", "conv2d", "scaled_dot_product_attention")
     for name, lower in [*((each, True) for each in products), ("softmax.int", False), ("layer_norm", False)]:
         base, _, variant = name.partition(".")
         op = getattr(getattr(aten, base), variant or "default")
@@ -245,6 +265,23 @@ def _register_autocast(library: torch.library.Library) -> None:
                 return op(*tree_map(cast, args), **tree_map(cast, kwargs))
 
         library.impl(name, kernel, "AutocastPrivateUse1")
+
+
+def _gru_cell(inputs: Tensor, hidden: Tensor, past: Tensor, *biases: Tensor | None) -> tuple[Tensor, Tensor]:
+    """`_thnn_fused_gru_cell`, which cards have instead of the CPU's separate operators."""
+    pairs = zip((inputs, hidden), biases or (None, None), strict=True)
+    (r, z, n), (hr, hz, hn) = ((gates if bias is None else gates + bias).chunk(3, 1) for gates, bias in pairs)
+    new = torch.tanh(n + torch.sigmoid(r + hr) * hn)
+    state = (past - new) * torch.sigmoid(z + hz) + new
+    return state, state
+
+
+def _lstm_cell(inputs: Tensor, hidden: Tensor, past: Tensor, *biases: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """`_thnn_fused_lstm_cell`."""
+    gates = sum((bias for bias in biases if bias is not None), inputs + hidden)
+    i, f, g, o = gates.chunk(4, 1)
+    cell = torch.sigmoid(f) * past + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(cell), cell, cell
 
 
 _make_tensor = torch.tensor
@@ -270,6 +307,11 @@ def install() -> Card:
             name, _, variant = overload.partition(".")
             op = getattr(getattr(aten, name), variant or "default")
             factories.impl(overload, lambda *args, op=op, **kwargs: _run(op, args, kwargs), "PrivateUse1")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it replaces kernels of PyTorch's
+            for name, cell in (("_thnn_fused_gru_cell", _gru_cell), ("_thnn_fused_lstm_cell", _lstm_cell)):
+                for key in ("PrivateUse1", "AutogradPrivateUse1"):
+                    factories.impl(name, cell, key)
         library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
         _register_autocast(factories)
         _installed.extend((library, factories))

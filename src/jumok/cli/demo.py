@@ -40,14 +40,26 @@ def _list_of_demos() -> str:
 @click.option(
     "--continue-with-changes", is_flag=True, help="Continue the training in DIR even if settings have changed."
 )
-def command(what: str, directory: Path | None, minutes: float | None, fresh: bool, continue_with_changes: bool) -> None:
+@click.option("--device", metavar="NAME", default="auto", help="cpu, cuda, cuda:N, mps or xpu; auto: a card if any.")
+@click.option("--precision", metavar="NAME", default="auto", help="float32, bfloat16 or float16, for the training.")
+def command(
+    what: str,
+    directory: Path | None,
+    minutes: float | None,
+    fresh: bool,
+    continue_with_changes: bool,
+    device: str,
+    precision: str,
+) -> None:
     """Train a small model on built-in data and show what it learned."""
     import jumok.recipes  # noqa: F401 - fails at once if a package for training is missing
     from jumok.cli.demo_training import DemoTraining
+    from jumok.recipes.planning import choose_hardware
     from jumok.training.settings import Settings
 
-    Settings.from_dict({"stop": {"minutes": minutes}})  # a wrong length fails before anything is written
+    # A wrong length, device or precision fails before anything is written.
+    choose_hardware(Settings.from_dict({"stop": {"minutes": minutes}, "device": device, "precision": precision}))
     demo = DEMOS[what]
     minutes = demo.minutes if minutes is None else minutes
     directory = directory or Path("demo" if what == "translator" else f"demo-{what}")
-    resolve(demo.run)(DemoTraining(directory, minutes, fresh, continue_with_changes))
+    resolve(demo.run)(DemoTraining(directory, minutes, fresh, continue_with_changes, device, precision))

@@ -36,7 +36,9 @@ def run_demo(demo: DemoTraining) -> None:
         one = replace(demo, directory=demo.directory / preset, minutes=demo.minutes / len(PRESETS))
         one.train("translator", *files, valid=valid, settings={**SETTINGS, "preset": preset})
         print()
-    translators = {preset: load(demo.directory / preset / "run", task="translator") for preset in PRESETS}
+    translators = {
+        preset: load(demo.directory / preset / "run", task="translator", device=demo.device) for preset in PRESETS
+    }
     print("3. The test: sentences translated exactly right, by the number of their words")
     _compare(translators, pairs)
     print("\n4. Attention of the recurrent network")

@@ -23,7 +23,7 @@ def run_demo(demo: DemoTraining) -> None:
     print(f"1. The built-in reviews → {data}")
     print(f"   {len(train):,} to train on, {len(test):,} to test on; praise and criticism, negation and contrast\n")
     demo.train("classifier", data, settings=SETTINGS)
-    classifier = load(demo.run, task="classifier")
+    classifier = load(demo.run, task="classifier", device=demo.device)
     found = classifier.classify([text for _, text in test])
     right = sum(each.label == label for each, (label, _) in zip(found, test, strict=True))
     print(f"\n3. The test\n   correct: {right / len(test):.1%} of {len(test):,} reviews")

@@ -14,7 +14,7 @@ def run_demo(demo: DemoTraining) -> None:
     data = demo.write("sentences.txt", "".join(f"{korean}\n\n" for _, korean in demo_pairs().train))
     print(f"1. The built-in Korean sentences → {data}\n")
     demo.train("language_model", data, settings=SETTINGS)
-    generator = load(demo.run, task="language_model")
+    generator = load(demo.run, task="language_model", device=demo.device)
     print("\n3. Generated sentences")
     for seed in range(5):
         print(f"   {generator.generate(seed=seed, temperature=0.8, top_p=0.95, max_tokens=60)}")

@@ -33,7 +33,7 @@ def run_demo(demo: DemoTraining) -> None:
     print(f"1. The built-in scenes → {pictures}")
     print(f"   {PICTURES:,} pictures with captions in English and Korean: shapes, colours, sizes, places, numbers\n")
     demo.train("painter", captions, pictures, settings=SETTINGS)
-    painter = load(demo.run, task="painter")
+    painter = load(demo.run, task="painter", device=demo.device)
     print("\n3. The test: captions with new combinations, judged by a program that finds the shapes")
     _test(painter, demo.directory / "painted.png")
     print(f"""

@@ -21,6 +21,8 @@ class DemoTraining:
     minutes: float
     fresh: bool
     continue_with_changes: bool
+    device: str = "auto"
+    precision: str = "auto"
 
     @property
     def run(self) -> Path:
@@ -48,7 +50,7 @@ class DemoTraining:
         """Train and show the progress; exits if the training is stopped."""
         print(f"2. Training for about {counted(self.minutes, 'minute', form='g')} → {self.run}")
         arguments = {"fresh": self.fresh, "continue_with_changes": self.continue_with_changes, "valid": valid}
-        settings = {**settings, "stop.minutes": self.minutes}
+        settings = {**settings, "stop.minutes": self.minutes, "device": self.device, "precision": self.precision}
         with open_display("jumok demo") as display:
             code, result = train_with_display(display, task, *data, out=self.run, settings=settings, **arguments)
         if result is None:

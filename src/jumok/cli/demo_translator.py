@@ -35,13 +35,13 @@ def run_demo(demo: DemoTraining) -> None:
     )
     valid = [corpus / "valid.en", corpus / "valid.ko"]
     demo.train("translator", corpus / "train.en", corpus / "train.ko", valid=valid, settings=SETTINGS)
-    translator = load(demo.run, task="translator")
+    translator = load(demo.run, task="translator", device=demo.device)
     print("\n3. The test")
     _test(translator, pairs)
     print("\n4. Attention")
     draw_attention(translator, demo.directory / "attention.png")
     print("\n5. The explorer")
-    session, start = open_session(demo.run, FAMOUS[1][0])
+    session, start = open_session(demo.run, FAMOUS[1][0], device=demo.device)
     save_explorer(session, start, demo.directory / "explorer.html", say=lambda text: print(f"   {text}"))
     print(f"""
 6. Try it

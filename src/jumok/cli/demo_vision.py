@@ -22,7 +22,7 @@ def run_demo(demo: DemoTraining) -> None:
     print(f"1. The built-in shapes → {demo.directory}")
     print(f"   {TRAIN:,} pictures to train on, {TEST:,} to test on: {', '.join(SHAPES)}\n")
     demo.train("image_classifier", demo.directory / "train", settings=SETTINGS)
-    classifier = load(demo.run, task="image_classifier")
+    classifier = load(demo.run, task="image_classifier", device=demo.device)
     found = classifier.classify(list(test))
     right = sum(each.label == path.parent.name for each, path in zip(found, test, strict=True))
     print(f"\n3. The test\n   correct: {right / len(test):.1%} of {len(test):,} pictures")

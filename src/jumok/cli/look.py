@@ -1,7 +1,7 @@
 """jumok look: the explorer, in which one sees a model think."""
 
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from jumok.cli.columns import ColumnsCommand
-from jumok.cli.options import JSON, LANGUAGES, MODEL, PATH, print_json, reading_flags, say, say_layouts
+from jumok.cli.options import JSON, LANGUAGES, MODEL, PATH, hardware_options, print_json, reading_flags, say, say_layouts
 from jumok.errors import ConfigError, InputError, counted
 from jumok.tasks import task_named
 
@@ -40,6 +40,7 @@ ANIMAL = "The animal didn't cross the street because it was too tired."  # a sen
 )
 @LANGUAGES
 @reading_flags("A B", nargs=1, multiple=True)
+@hardware_options
 @JSON
 def command(
     model: Path,
@@ -48,6 +49,7 @@ def command(
     port: int | None,
     open_browser: bool,
     rank_heads: Path | None,
+    hardware: dict[str, Any],
     as_json: bool,
     **reading: Any,
 ) -> None:
@@ -58,22 +60,22 @@ def command(
     """
     given = {name: value for name, value in reading.items() if value not in (None, ())}
     if rank_heads is not None:
-        _rank(model, rank_heads, given, as_json)
+        _rank(model, rank_heads, hardware, given, as_json)
         return
     if given:
         raise click.UsageError(f"--{next(iter(given))} says how the FILE of --rank-heads is read; give it with that.")
-    session, start = open_session(model, sentence)
+    session, start = open_session(model, sentence, **hardware)
     if save is not None:
         save_explorer(session, start, save)
         return
     _serve(session, start, port, open_browser)
 
 
-def open_session(model: Path, sentence: str | None = None) -> tuple[Any, dict[str, Any]]:
+def open_session(model: Path, sentence: str | None = None, **hardware: Any) -> tuple[Any, dict[str, Any]]:
     """What the explorer can be asked about a model or a run, and what its page begins with."""
     from jumok.lens.session import Session
 
-    session = Session(_entries(model), model if (model / "run.json").exists() else None)
+    session = Session(_entries(model, hardware), model if (model / "run.json").exists() else None)
     _require_texts(session.model(0), model)
     return session, _start(model, session.model(0), sentence)
 
@@ -155,31 +157,31 @@ def _samples(model: Path) -> list[str]:
     return [sample["source"] for sample in samples if isinstance(sample, dict) and "source" in sample]
 
 
-def _entries(model: Path) -> list[Any]:
+def _entries(model: Path, hardware: Mapping[str, Any]) -> list[Any]:
     """The model, and the checkpoints of its training."""
     from jumok.engines.loading import load
     from jumok.lens.session import Entry
     from jumok.training.records import CHECKPOINTS
 
     code = f'import jumok\n\nmodel = jumok.load({str(model)!r}, "torch")'
-    entries = [Entry(model.resolve().name, partial(load, model, "torch"), code)]
+    entries = [Entry(model.resolve().name, partial(load, model, "torch", **hardware), code)]
     for path in sorted((model / CHECKPOINTS).glob("step-*")):
         other = (
             f"from pathlib import Path\n\nfrom jumok.training.checkpoint import load_group\n{code}\n"
             f'weights = load_group(Path({str(path.parent)!r}), {int(path.name.split("-")[1])}, "model")\n'
             "model.engine.model.load_state_dict(weights)"
         )
-        entries.append(Entry(path.name, partial(_load_checkpoint, model, path), other))
+        entries.append(Entry(path.name, partial(_load_checkpoint, model, path, hardware), other))
     return entries
 
 
-def _load_checkpoint(run: Path, checkpoint: Path) -> Any:
+def _load_checkpoint(run: Path, checkpoint: Path, hardware: Mapping[str, Any]) -> Any:
     """The model of a run with the weights of one of its checkpoints."""
     from jumok.engines.loading import load
     from jumok.lens.tracing import torch_engine
     from jumok.training.checkpoint import load_group
 
-    loaded = load(run, "torch")
+    loaded = load(run, "torch", **hardware)
     weights = load_group(checkpoint.parent, int(checkpoint.name.split("-")[1]), "model")
     if weights is None:
         raise InputError(f"{checkpoint}: cannot be read any more; choose another checkpoint.")
@@ -187,12 +189,12 @@ def _load_checkpoint(run: Path, checkpoint: Path) -> Any:
     return loaded
 
 
-def _rank(model: Path, file: Path, reading: dict[str, Any], as_json: bool) -> None:
+def _rank(model: Path, file: Path, hardware: Mapping[str, Any], reading: dict[str, Any], as_json: bool) -> None:
     from jumok.data.examples import Rejections
     from jumok.engines.loading import load
     from jumok.lens.importance import measure_for, rank_heads, read_examples
 
-    loaded = load(model, "torch")
+    loaded = load(model, "torch", **hardware)
     _require_texts(loaded, model)
     if "languages" in reading and loaded.task != "translator":
         raise ConfigError(f"--languages has no effect on a {task_named(loaded.task).title}. Leave it out.")

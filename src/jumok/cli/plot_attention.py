@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import MODEL, say
+from jumok.cli.options import MODEL, hardware_options, say
 from jumok.cli.writing import PICTURE, write_picture
 from jumok.errors import ConfigError, InputError
 
@@ -38,6 +38,7 @@ def _traced(function: Callable[..., None]) -> Callable[..., None]:
 @_LAYER
 @_HEAD
 @_traced
+@hardware_options
 @PICTURE
 def attention(
     text: str,
@@ -46,6 +47,7 @@ def attention(
     head: int | None,
     attention: str | None,
     window: int | None,
+    hardware: dict[str, Any],
     out: Path,
     **options: Any,
 ) -> None:
@@ -55,7 +57,7 @@ def attention(
     """
     from jumok.lens import plots
 
-    found = _trace(model, text, **options)
+    found = _trace(model, text, hardware, **options)
     chosen = {"layer": layer, "head": head, "window": window}
     write_picture(plots.draw_attention(found, attention, **chosen, on_message=say), out)
 
@@ -69,6 +71,7 @@ def attention(
 @_LAYER
 @_HEAD
 @_traced
+@hardware_options
 @PICTURE
 def beta(
     text: str,
@@ -78,6 +81,7 @@ def beta(
     head: int | None,
     attention: str | None,
     window: int | None,
+    hardware: dict[str, Any],
     out: Path,
     **options: Any,
 ) -> None:
@@ -87,7 +91,7 @@ def beta(
     """
     from jumok.lens import plots
 
-    found = _trace(model, text, **options)
+    found = _trace(model, text, hardware, **options)
     chosen = {"layer": layer or 0, "head": head or 0, "window": window}
     write_picture(plots.draw_beta(found, query, attention, **chosen, on_message=say), out)
 
@@ -95,8 +99,9 @@ def beta(
 @click.command(epilog='Example: jumok plot alignment -m run "I am a student." -o alignment.png')
 @_TEXT
 @MODEL
+@hardware_options
 @PICTURE
-def alignment(text: str, model: Path, out: Path) -> None:
+def alignment(text: str, model: Path, hardware: dict[str, Any], out: Path) -> None:
     """Draw the word alignment of a translation.
 
     Rows are words of the translation, columns words of the source: what `jumok translate --alignment` writes.
@@ -107,20 +112,20 @@ def alignment(text: str, model: Path, out: Path) -> None:
     from jumok.lens import plots
 
     with other_command_named(model):
-        translator = load(model, task="translator")
+        translator = load(model, task="translator", **hardware)
     [result] = translator.translate_batch([text], DecodingOptions(alignment=True))
     if result.alignment is None:
         raise InputError(f'"{text}" has no words: there is nothing to align. Give a text with at least one.')
     write_picture(plots.draw_alignment(result.alignment, text, result.text, on_message=say), out)
 
 
-def _trace(path: Path, text: str, **options: Any) -> Any:
+def _trace(path: Path, text: str, hardware: dict[str, Any], **options: Any) -> Any:
     """The trace of a text; options that were not given are left out, because tasks have different ones."""
     from jumok.engines.loading import load
     from jumok.lens import trace
     from jumok.tasks import task_named
 
-    model = load(path, "torch")
+    model = load(path, "torch", **hardware)
     given = {name: value for name, value in options.items() if value is not None}
     if given and model.task != "translator":
         flags = " and ".join(f"--{name}" for name in given)

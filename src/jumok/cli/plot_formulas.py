@@ -59,7 +59,7 @@ def _positions_of(path: Path, length: int | None) -> Any:
     from jumok.lens.tracing import torch_engine
     from jumok.model.positions import NoPositions
 
-    network = torch_engine(load(path, "torch")).model
+    network = torch_engine(load(path, "torch", device="cpu")).model  # a table: nothing to compute
     if isinstance(network.embed.positions, NoPositions):
         raise ConfigError(f"{path}: this model has no positional encoding; it reads one token after another.")
     with torch.inference_mode():

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import MODEL, PATH, reading_flags, say
+from jumok.cli.options import MODEL, PATH, hardware_options, reading_flags, say
 from jumok.cli.writing import PICTURE, write_picture
 
 
@@ -29,8 +29,9 @@ def training(runs: tuple[Path, ...], along: str, out: Path) -> None:
 @click.argument("data", type=PATH, metavar="DATA", help="Labelled texts or pictures, as for training.")
 @MODEL
 @reading_flags("TEXT LABEL")
+@hardware_options
 @PICTURE
-def confusion(data: Path, model: Path, out: Path, **reading: Any) -> None:
+def confusion(data: Path, model: Path, hardware: dict[str, Any], out: Path, **reading: Any) -> None:
     """Draw the confusion matrix of a classifier.
 
     Rows are true classes, columns predictions. Prints what `jumok evaluate` measures.
@@ -41,7 +42,7 @@ def confusion(data: Path, model: Path, out: Path, **reading: Any) -> None:
     from jumok.tasks import resolve, task_named
 
     with other_command_named(model):
-        classifier = load_classifier(model)
+        classifier = load_classifier(model, **hardware)
     figures: list[Any] = []
     evaluation = resolve(task_named(classifier.task).evaluation)(
         classifier,

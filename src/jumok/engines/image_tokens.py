@@ -3,17 +3,15 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from jumok.bundle import Bundle
 from jumok.engines.facade import Facade
-from jumok.engines.opening import open_engine
 from jumok.engines.torch_models import TorchEngine, computing
-from jumok.model.devices import device_of
+from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens, PictureTokenizer
 from jumok.pictures import PictureEncoder, PictureSource, read_picture
 
@@ -29,7 +27,7 @@ def encode_pictures(tokenizer: PictureTokenizer, pictures: PictureArray) -> Code
     parts = np.split(pictures, range(PICTURES_AT_A_TIME, len(pictures), PICTURES_AT_A_TIME))
     with torch.inference_mode():
         device = device_of(tokenizer)
-        found = [tokenizer.codes(torch.from_numpy(np.array(part)).to(device)).cpu().numpy() for part in parts]
+        found = [tokenizer.codes(to_device(torch.from_numpy(np.array(part)), device)).cpu().numpy() for part in parts]
     return np.concatenate(found)
 
 
@@ -38,7 +36,8 @@ def draw_pictures(tokenizer: PictureTokenizer, codes: Codes) -> PictureArray:
     parts = np.split(codes, range(PICTURES_AT_A_TIME, len(codes), PICTURES_AT_A_TIME))
     with torch.inference_mode():
         device = device_of(tokenizer)
-        return np.concatenate([tokenizer.pictures(torch.from_numpy(part).to(device)).cpu().numpy() for part in parts])
+        drawn = [tokenizer.pictures(to_device(torch.from_numpy(part), device)).cpu().numpy() for part in parts]
+        return np.concatenate(drawn)
 
 
 def reconstruction_scores(tokenizer: PictureTokenizer, pictures: PictureArray) -> dict[str, float]:
@@ -75,16 +74,11 @@ class ImageTokenizer(Facade):
     """What `jumok.load` returns for the first stage of a painter."""
 
     task: ClassVar[str] = "image_tokens"
+    engines = "jumok.engines.image_tokens:TorchImageTokens", None
     method = "encode"
 
     def __init__(self, engine: TorchImageTokens, encoder: PictureEncoder, card: dict[str, Any], path: Path) -> None:
         self.engine, self.encoder, self.card, self.path = engine, encoder, card, path
-
-    @classmethod
-    def open(cls, bundle: Bundle, encoder: PictureEncoder, engine: str = "auto", *, threads: int | None = None) -> Self:
-        """The image tokens of a bundle."""
-        opened = open_engine(bundle, engine, "jumok.engines.image_tokens:TorchImageTokens", None, threads=threads)
-        return cls(opened, encoder, bundle.card, bundle.path)
 
     def encode(self, pictures: Sequence[PictureSource]) -> Codes:
         """The codes [B, T] of pictures: files, Pillow images or arrays, fitted into the shape of the model's."""

@@ -133,14 +133,14 @@ class _Integral:
         values, gradients = [], []
         with self.engine.limited_threads(), torch.enable_grad():
             for start in range(0, len(shares), size):
-                batch = torch.from_numpy(shares[start : start + size]).to(self.row.device, torch.float32)
+                batch = torch.from_numpy(shares[start : start + size]).float().to(self.row.device)
                 with _scaled_vectors(self.model, batch) as (full, scaled):
                     scores = self.model.encoder_scores(self.row.expand(len(batch), -1))
                     difference = scores[:, self.chosen] - scores[:, self.against]
                     [gradient] = torch.autograd.grad(difference.sum(), scaled)
-                values += difference.double().tolist()
-                products = (gradient.double() * full[0].double()).sum(-1).reshape(len(batch), -1)
-                gradients.append(products[:, : self.row.shape[1]].cpu().numpy())  # windows in their order
+                values += difference.tolist()
+                products = (gradient.cpu().double() * full[0].cpu().double()).sum(-1).reshape(len(batch), -1)
+                gradients.append(products[:, : self.row.shape[1]].numpy())  # windows in their order
         return values, np.concatenate(gradients)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from jumok.errors import ConfigError, did_you_mean, require_choice
 from jumok.lens.tracing import CHANGES, torch_engine
 from jumok.model.attention import Attend, attention_weights
+from jumok.model.devices import widest_float
 from jumok.model.positions import NoPositions
 from jumok.model.recording import attentions
 from jumok.seeds import bit_stream
@@ -85,7 +86,7 @@ def mean_outputs(model: Any) -> Iterator[dict[str, Tensor]]:
 
     def add(name: str) -> Callable[..., None]:
         def listen(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-            sums[name] = sums.get(name, 0) + output.double().sum((0, 2))
+            sums[name] = sums.get(name, 0) + output.sum((0, 2), dtype=widest_float(output.device))
             counts[name] = counts.get(name, 0) + output.shape[0] * output.shape[2]
 
         return listen

@@ -1,6 +1,9 @@
 """Where a model computes: on the CPU, or on a card of any kind that PyTorch knows (CUDA, ROCm, MPS, XPU …).
 Whoever reads a value from a card waits until it has computed everything before: that is done as rarely as possible."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -74,6 +77,51 @@ def seed_device(device: torch.device, seed: int) -> None:
         torch.get_device_module(device).manual_seed(seed)
 
 
+@cache
 def widest_float(device: torch.device) -> torch.dtype:
-    """For sums of many numbers: float64, but where the device does not know it (MPS)."""
-    return torch.float32 if device.type == "mps" else torch.float64
+    """For sums of many numbers: float64, or float32 where the device does not know it, as MPS and some XPUs."""
+    try:
+        torch.ones(1, dtype=torch.float64, device=device).sum()
+    except (TypeError, RuntimeError):
+        return torch.float32
+    return torch.float64
+
+
+def free_memory(device: torch.device) -> tuple[int, int] | None:
+    """Free bytes of a card, and all its bytes; None for a CPU, or a card that does not say."""
+    if device.type == "cpu":
+        return None
+    module: Any = torch.get_device_module(device)
+    if hasattr(module, "mem_get_info"):
+        free, size = module.mem_get_info(device)
+        return int(free), int(size)
+    if hasattr(module, "recommended_max_memory"):  # MPS
+        size = module.recommended_max_memory()
+        return size - module.driver_allocated_memory(), size
+    return None
+
+
+def describe_memory(device: torch.device) -> str:
+    """Such as "cuda:0 (free: 0.41 of 7.93 GB)"."""
+    memory = free_memory(device)
+    return str(device) if memory is None else f"{device} (free: {memory[0] / 1e9:.2f} of {memory[1] / 1e9:.2f} GB)"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it says that there is not enough memory, on whatever device."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(
+        phrase in str(error) for phrase in ("can't allocate memory", "out of memory")
+    )
+
+
+@contextmanager
+def explain_lack_of_memory(device: torch.device, what: str, advice: Callable[[], str]) -> Iterator[None]:
+    """Context in which a lack of memory is an error that says what did not fit, what is there, and what to do."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ConfigError(f"{what} does not fit into the memory of {describe_memory(device)}. {advice()}") from error

@@ -93,20 +93,21 @@ class RecurrentLayer(nn.Module):
 
     def __init__(self, d_model: int, *, cell: str, dropout: float, directions: int = 1) -> None:
         super().__init__()
-        self.cell = _CELLS[cell](d_model, d_model // directions, batch_first=True, bidirectional=directions == 2)
+        self.cell = _CELLS[cell](d_model, d_model // directions, bidirectional=directions == 2)
         self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Float[Tensor, "N T D"], lengths: Int[Tensor, " N"] | None, state: State | None = None
     ) -> tuple[Float[Tensor, "N T D"], State]:
         """The output at each token, and the state after the last real token of each row. `lengths` are the numbers of
-        real tokens; None: no padding."""
+        real tokens, on the CPU; None: no padding."""
         begin: Any = state and tuple(part[None] for part in state)
         begin = begin[0] if begin and isinstance(self.cell, nn.GRU) else begin
         if lengths is None:
-            output, end = self.cell(x, begin)
+            output, end = self.cell(x.transpose(0, 1), begin)
+            output = output.transpose(0, 1)
         else:
-            packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
             output, end = self.cell(packed, begin)
             output, _ = pad_packed_sequence(output, batch_first=True, total_length=x.shape[1])
         parts = end if isinstance(end, tuple) else (end,)  # each [directions, N, D / directions]
@@ -218,6 +219,7 @@ class RecurrentTranslator(EncoderDecoder):
 
 
 def _lengths(ids: Int[Tensor, "B T"]) -> Int[Tensor, " B"] | None:
-    """The number of real tokens in each row, at least 1; None if there is no padding."""
-    real = ids != PAD
+    """The number of real tokens in each row, at least 1, on the CPU; None if there is no padding.
+    PyTorch packs sequences by lengths that the host must know: it waits for a card here, and where it packs."""
+    real = ids.cpu() != PAD
     return None if bool(real.all()) else real.sum(1).clamp(min=1)

@@ -182,7 +182,7 @@ class ClassifierRecipe(LabelledRecipe):
             return nn.functional.cross_entropy(
                 scores.float(),
                 labels,
-                weight=None if weights is None else weights.to(device),
+                weight=None if weights is None else to_device(weights, device),
                 label_smoothing=settings.loss.smoothing,
                 reduction="sum",
             )

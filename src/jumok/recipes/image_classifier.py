@@ -143,7 +143,7 @@ class ImageClassifierRecipe(LabelledRecipe):
             return nn.functional.cross_entropy(
                 model(standardised(batch.pictures, encoder, device)).float(),
                 to_device(torch.from_numpy(batch.labels), device),
-                weight=weights.to(device),
+                weight=to_device(weights, device),
                 label_smoothing=settings.loss.smoothing,
                 reduction="sum",
             )

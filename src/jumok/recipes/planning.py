@@ -15,11 +15,14 @@ import torch
 from torch import nn
 
 from jumok.model.config import preset_table
-from jumok.model.devices import choose_device
+from jumok.model.devices import choose_device, explain_lack_of_memory, free_memory
 from jumok.model.matrices import hidden_matrices
+from jumok.model.summary import count_parameters
 from jumok.recipes.recipe import PROBES, Recipe
 from jumok.system import usable_cores
+from jumok.tasks import resolve, task_of_config
 from jumok.training.auto import (
+    PRESET_TOKENS,
     Choice,
     Workload,
     choose_length,
@@ -32,11 +35,13 @@ from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.events import EventCallback, ignore_event
 from jumok.training.gradients import Gradients
 from jumok.training.muon import Muon
+from jumok.training.optimizer import Adam
 from jumok.training.precision import Precision, choose_precision
 from jumok.training.settings import Settings
 from jumok.training.trainer import FINAL_VALIDATIONS
 
 Setting = TypeVar("Setting")
+BYTES_TO_TRAIN = 16  # of a parameter: itself, its gradient, and two moments
 
 
 @dataclass(frozen=True)
@@ -199,7 +204,27 @@ def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
 def new_model(recipe: Recipe, settings: Settings) -> nn.Module:
     """A new model, always the same for a seed, whatever the device."""
     torch.manual_seed(settings.seed)
-    return recipe.model(settings).to(choose_hardware(settings).device)
+    model, device = recipe.model(settings), choose_hardware(settings).device
+    size = count_parameters(model)
+    what = f"A model of {size:,} parameters, which needs {BYTES_TO_TRAIN * size / 1e9:.2f} GB for training,"
+    with explain_lack_of_memory(device, what, lambda: _what_would_fit(recipe, settings, device)):
+        return model.to(device)
+
+
+def _what_would_fit(recipe: Recipe, settings: Settings, device: torch.device) -> str:
+    """The largest preset that the free memory of a card is enough for."""
+    memory, fitting = free_memory(device), {}
+    for name, _ in PRESET_TOKENS if memory else ():
+        config = recipe.config(settings.changed({"preset": name}))
+        with torch.device("meta"):  # shapes without memory
+            size = count_parameters(resolve(task_of_config(config.to_dict()).model)(config))
+        if memory and BYTES_TO_TRAIN * size < memory[0]:
+            fitting[name] = size
+    best = max(fitting, key=fitting.__getitem__, default=None)
+    preset = (
+        "No preset would fit" if best is None else f'`preset="{best}"` would fit, with {fitting[best]:,} parameters'
+    )
+    return f'{preset}; or train with `device="cpu"`, or on several cards with `shard=True`.'
 
 
 def choose_hardware(settings: Settings) -> Precision:
@@ -217,7 +242,7 @@ def make_optimizer(model: nn.Module, settings: Settings, group: ProcessGroup) ->
     betas, weights = (given.beta1, given.beta2), list(model.parameters())
     matrices = hidden_matrices(model) if given.name == "muon" else {}
     if not matrices:
-        return torch.optim.Adam(weights, lr=0.0, betas=betas, eps=given.epsilon, fused=True)
+        return Adam(weights, betas, given.epsilon)
     others = [weight for weight in weights if weight not in matrices]
     return Muon(matrices, others, betas=betas, eps=given.epsilon, group=group)
 

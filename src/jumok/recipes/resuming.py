@@ -17,7 +17,7 @@ from jumok.training.settings import Settings
 
 def require_same(run: Path, before: Mapping[str, Any], asked: Settings) -> None:
     """Refuse other settings than the training was started with, and show which."""
-    started = Settings.from_dict(before).on(asked.device, asked.precision)  # settings new since: their default
+    started = Settings.from_dict(before).on_hardware_of(asked)  # settings new since: their default
     changes = diff_settings(started.to_dict(), asked.to_dict())
     if changes:
         raise CheckpointError(

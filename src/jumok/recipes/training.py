@@ -46,6 +46,7 @@ from jumok.recipes.resuming import (
 from jumok.system import keep_freed_memory
 from jumok.tasks import resolve, task_named
 from jumok.training.auto import require_one_length
+from jumok.training.compiling import compile_layers
 from jumok.training.distributed import RESTART_COUNT, ProcessGroup, join_process_group
 from jumok.training.environment import limit_threads, versions
 from jumok.training.events import Event, EventCallback, ignore_event
@@ -288,7 +289,7 @@ class _Job:
     def resolve(self) -> tuple[Plan, Length]:
         """The plan as it was recorded, or a new one; the same in every process."""
         if self.before is not None and self.unchanged:
-            settings = Settings.from_dict(self.before["settings"]).on(self.asked.device, self.asked.precision)
+            settings = Settings.from_dict(self.before["settings"]).on_hardware_of(self.asked)
             changes = self.before["length"] or [[0, chosen(settings.stop.steps)]]
             plan = recorded_plan(self.recipe, settings, changes[0][1])
         else:
@@ -335,6 +336,8 @@ class _Job:
         recipe, settings, group = self.recipe, plan.settings, self.group
         recipe.fit(settings)
         model = new_model(recipe, settings)
+        if settings.compile:
+            compile_layers(model, group)
         full_model = new_model(recipe, settings) if group.sharded and group.rank == 0 else model
         loss = group.shard(model, recipe.loss(model, settings))
         count = validated_examples(recipe, settings)

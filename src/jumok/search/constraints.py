@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import ConfigError, counted
+from jumok.model.devices import widest_float
 from jumok.tokenizer import BOS, EOS, PAD, UNK
 
 FREE = -1  # in the table of prefixes: no token is forced here
@@ -36,7 +37,7 @@ class Rules:
         self.shared_prefix = self._prefixes[:, :shortest]  # [B, shortest] the tokens that are forced for all sentences
         self._bias = bias or {}
         self._biased = torch.tensor(list(self._bias), dtype=torch.long, device=device)
-        self._biases = torch.tensor(list(self._bias.values()), dtype=torch.float64, device=device)
+        self._biases = torch.tensor(list(self._bias.values()), dtype=widest_float(self.device), device=device)
         self._no_repeat_ngram = no_repeat_ngram
         # Byte tokens spell every character that has no token of its own, so an output never needs <unk>.
         self._banned = torch.tensor((PAD, UNK, BOS), device=device)
@@ -49,7 +50,7 @@ class Rules:
 
     def biases(self, ids: Tensor) -> Tensor:
         """The bias of each of the ids."""
-        total = torch.zeros(ids.shape, dtype=torch.float64, device=ids.device)
+        total = torch.zeros(ids.shape, dtype=widest_float(ids.device), device=ids.device)
         for token, bias in self._bias.items():
             total[ids == token] = bias
         return total

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import JumokError
+from jumok.model.devices import widest_float
 from jumok.search.constraints import Rules
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.step import CacheT, Prefill, Step
@@ -64,7 +65,8 @@ class Scoring:
         """The scoring for the lengths that `rules` allow."""
         longest = max(rules.limits.tolist(), default=0) + 1
         divisors = [float(length) ** length_penalty for length in range(longest + 1)]
-        return cls(n_best, torch.tensor(divisors, dtype=torch.float64, device=rules.device), rules.gain)
+        wide = widest_float(rules.device)
+        return cls(n_best, torch.tensor(divisors, dtype=wide, device=rules.device), rules.gain)
 
     def score(self, totals: Tensor, length: int | Tensor) -> Tensor:
         """Scores of outputs with these totals and lengths."""

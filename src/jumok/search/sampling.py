@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jumok.model.devices import widest_float
 from jumok.search.beam import choose_best
 from jumok.search.constraints import Rules
 from jumok.search.decoding import Candidates, Choose, State, decode, require_numbers
@@ -47,7 +48,7 @@ def _random_numbers(seeds: Sequence[int], samples: int, rules: Rules) -> Tensor:
     length = max(rules.limits.tolist(), default=0) + 1
     bits = [[bit_stream(seed, "sampling", number).random_raw(length) for number in range(samples)] for seed in seeds]
     numbers = (np.array(bits, dtype=np.uint64).reshape(len(seeds), samples, length) >> np.uint64(11)) * 2.0**-53
-    return torch.from_numpy(numbers).to(rules.device)
+    return torch.from_numpy(numbers).to(widest_float(rules.device)).to(rules.device)
 
 
 def _choose_randomly(numbers: Tensor, temperature: float, top_k: int, top_p: float) -> Choose[CacheT]:
@@ -71,7 +72,7 @@ def _draw(log_probs: Tensor, numbers: Tensor, top_k: int, top_p: float) -> Tenso
     """A token [N] for each row of log_probs [N, V]: the one in whose share of [0, 1) the number [N] falls."""
     ids, weights = _probable(log_probs, top_k, top_p)
     require_numbers(weights)
-    reached = weights.cumsum(1, dtype=torch.float64)
+    reached = weights.cumsum(1, dtype=numbers.dtype)
     total = reached[:, -1:]
     # Rounding can raise the product to the total, which would be beyond the last share.
     wanted = torch.minimum(numbers[:, None] * total, total.nextafter(torch.zeros_like(total)))
@@ -94,6 +95,6 @@ def _probable(log_probs: Tensor, top_k: int, top_p: float) -> tuple[Tensor, Tens
     if top_k:
         weights /= weights.sum(1, keepdim=True)
     if top_p < 1:
-        before = weights.cumsum(1, dtype=torch.float64) - weights
+        before = weights.cumsum(1, dtype=widest_float(weights.device)) - weights
         weights.masked_fill_(before >= top_p, 0.0)
     return ids, weights

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import TrainingError
+from jumok.model.devices import describe_memory, is_out_of_memory
 from jumok.training.precision import Precision
 from jumok.training.progress import TrainingBatch
 
@@ -42,7 +43,7 @@ class Gradients:
                 total = torch.zeros((), device=self.precision.device)
                 for index, batch in enumerate(batches):
                     before(index)
-                    *others, last = self._parts(batch)
+                    *others, last = self.split(batch)
                     for part in others:
                         total = total + self._add(part)
                     if index == len(batches) - 1:
@@ -50,7 +51,7 @@ class Gradients:
                     total = total + self._add(last)
                 return total
             except (RuntimeError, MemoryError) as error:
-                if not _is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 self._split(batches, error)
 
@@ -68,22 +69,20 @@ class Gradients:
                 "A batch does not fit into memory. Take a smaller batch.tokens, or more processes; what was saved is "
                 "intact."
             ) from error
-        parts = [part for batch in batches for part in self._parts(batch)]
+        parts = [part for batch in batches for part in self.split(batch)]
         if not any(part.halves() for part in parts):
             largest = max(parts, key=lambda part: part.tokens)
             raise TrainingError(
-                f"Not even one example fits into memory: {largest.describe()}. Take a smaller preset, leave such "
+                f"Not even one example fits into the memory of {describe_memory(self.precision.device)}: "
+                f"{largest.describe()}. Take a smaller preset, leave such "
                 "examples out, or free some memory; what was saved is intact."
             ) from error
         self.parts *= 2
         self.on_split(self.parts)
 
-    def _parts(self, batch: TrainingBatch) -> list[TrainingBatch]:
+    def split(self, batch: TrainingBatch) -> list[TrainingBatch]:
+        """The parts of a batch that fit into memory, as far as is known."""
         parts = [batch]
         for _ in range(self.parts.bit_length() - 1):
             parts = [half for part in parts for half in (part.halves() or (part,))]
         return parts
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -91,6 +91,12 @@ class TimeLimit:
         while len(self._times) > WINDOW_STEPS and self._sum - self._times[0] > WINDOW_SHARE * self.seconds:
             self._sum -= self._times.popleft()
 
+    def add_wait(self, seconds: float) -> None:
+        """A card computed the last updates for so much longer."""
+        if self._times:
+            self._times[-1] += seconds
+            self._sum += seconds
+
     def steps_in_rest(self, each: float) -> int:
         """How many updates of so many seconds fit into the time that remains; 0 if next to none remains."""
         left = self._left()

@@ -14,6 +14,7 @@ from torch.optim.adam import adam
 
 from jumok.model.matrices import Heights
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
+from jumok.training.optimizer import WithoutCompiler
 
 MOMENTUM = 0.95
 SCALE = 0.2  # of the update: its elements are about as large as those of Adam's (Liu et al. 2025)
@@ -37,7 +38,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     return matrices
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(WithoutCompiler, torch.optim.Optimizer):
     """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. Each process of a group orthogonalises its
     share of the matrices. If `found_inf` is set and not 0, a step changes nothing, as with PyTorch's Adam."""
 

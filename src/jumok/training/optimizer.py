@@ -1,4 +1,4 @@
-"""The optimizer of all trainings."""
+"""PyTorch's optimizers, without what makes the start of a training slow."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,7 +13,16 @@ def _plain(method: Callable[..., Any]) -> Any:
     return getattr(method, "__wrapped__", method)
 
 
-class Adam(torch.optim.Adam):
+class WithoutCompiler:
+    """For optimizers, to be named before their base: they need no compiler."""
+
+    add_param_group = _plain(torch.optim.Optimizer.add_param_group)
+    zero_grad = _plain(torch.optim.Optimizer.zero_grad)
+    state_dict = _plain(torch.optim.Optimizer.state_dict)
+    load_state_dict = _plain(torch.optim.Optimizer.load_state_dict)
+
+
+class Adam(WithoutCompiler, torch.optim.Adam):
     """PyTorch's Adam: one kernel for all weights, on the CPU and on every kind of card. The schedule sets its rate.
     If `found_inf` is set, a number on the device, an update is made only where it is 0."""
 
@@ -22,8 +31,4 @@ class Adam(torch.optim.Adam):
     def __init__(self, parameters: Iterable[Tensor], betas: tuple[float, float], epsilon: float) -> None:
         super().__init__(parameters, lr=0.0, betas=betas, eps=epsilon, fused=True)
 
-    add_param_group = _plain(torch.optim.Adam.add_param_group)
-    zero_grad = _plain(torch.optim.Adam.zero_grad)
-    state_dict = _plain(torch.optim.Adam.state_dict)
-    load_state_dict = _plain(torch.optim.Adam.load_state_dict)
     step = torch.no_grad()(_plain(torch.optim.Adam.step))

@@ -125,6 +125,7 @@ class Settings(_Section):
     seed: int = Field(default=1, ge=0, le=_LARGEST_SEED)
     device: str = Field(default="auto", description="cpu | cuda | cuda:N | mps | xpu; auto: a card if there is one")
     precision: str = Field(default="auto", description=" | ".join(PRECISIONS))
+    compile: bool = Field(default=False, description="compile the layers with torch.compile: a later start")
     preset: str = "auto"
     model: dict[str, Any] = Field(default_factory=dict)
     tokenizer: TokenizerSettings = TokenizerSettings()
@@ -152,11 +153,11 @@ class Settings(_Section):
 
     def same_training(self, other: Self) -> bool:
         """Whether both describe the same training, on whatever hardware."""
-        return self.on(other.device, other.precision) == other
+        return self.on_hardware_of(other) == other
 
-    def on(self, device: str, precision: str) -> Self:
+    def on_hardware_of(self, other: Self) -> Self:
         """A copy for other hardware."""
-        return self.changed({"device": device, "precision": precision})
+        return self.changed({name: getattr(other, name) for name in ("device", "precision", "compile")})
 
     def has(self, name: str) -> bool:
         """Whether the setting of that dotted name was given a value, so that `auto` must not choose one."""

@@ -161,7 +161,12 @@ class Trainer:
 
     def _read_results(self) -> None:
         """Add the losses of the last updates to the progress; an error if one of them was not finite."""
+        started = time.perf_counter()
         loss, tokens = self.updates.read()
+        waited = time.perf_counter() - started  # until a card had computed the last steps: they took that long too
+        self.progress.seconds += waited
+        if self._time_limit:
+            self._time_limit.add_wait(waited)
         self.progress.loss_sum += loss
         self.progress.loss_tokens += tokens
 
@@ -362,7 +367,8 @@ class Trainer:
         a weight or a moment. The loss of the step itself was that of the weights before the update."""
         self._read_results()
         batch = next(self.epochs.batches(self.progress.epoch, [0]))
-        part, *_ = batch.halves() or (batch,)  # a full batch may not fit into memory
+        part = self.gradients.split(batch)[0]  # a full batch may not fit into memory
+        part, *_ = part.halves() or (part,)
         self.model.eval()
         with torch.no_grad(), self.precision.computing():
             loss = float(self.gradients.loss(part)) / part.tokens

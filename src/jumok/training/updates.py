@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 
 from jumok.errors import TrainingError
+from jumok.model.devices import explain_lack_of_memory
 from jumok.training.distributed import ProcessGroup
 from jumok.training.precision import LEAST_SCALE, Precision
 from jumok.training.progress import TrainingBatch
+
+SMALLER = "Take a smaller preset."
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class Updates:
             self._skip_unless_finite(loss + norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.optimizer.step()
+        with explain_lack_of_memory(self.precision.device, "The optimizer's state", lambda: SMALLER):
+            self.optimizer.step()
 
     def _skip_unless_finite(self, sum_of_results: Tensor) -> None:
         """Tell the optimizer, on the device, not to change anything if the results are NaN or infinite."""
@@ -81,7 +85,10 @@ class Updates:
         results = torch.stack([update.results for update in unread]).tolist()  # one copy for all of them
         for update, row in zip(unread, results, strict=True):
             self._require_finite(update, row)
-        counted = [(row[0], update.tokens) for update, row in zip(unread, results, strict=True) if _is_finite(row)]
+        # A gradient that overflowed in float16 was not used, but its loss may be known.
+        counted = [
+            (row[0], update.tokens) for update, row in zip(unread, results, strict=True) if math.isfinite(row[0])
+        ]
         return math.fsum(loss for loss, _ in counted), sum(tokens for _, tokens in counted)
 
     def _require_finite(self, update: _Unread, results: Sequence[float]) -> None:

@@ -10,16 +10,18 @@ from jumok.data.pictures import PictureArray
 from jumok.engines.batching import FloatMatrix, to_unit_length
 from jumok.engines.torch_models import TorchEngine, computing
 from jumok.metrics.classification import ClassScores
+from jumok.model.devices import CPU, to_device
 from jumok.model.image_classifier import ImageClassifier
 from jumok.pictures import PictureEncoder
 
 BATCH_PATCHES = 16_384
 
 
-def standardised(pictures: PictureArray, encoder: PictureEncoder, device: torch.device | str = "cpu") -> Tensor:
+def standardised(pictures: PictureArray, encoder: PictureEncoder, device: torch.device = CPU) -> Tensor:
     """[B, H, W, C] The values of pictures, with the mean 0 and the deviation 1 over those that were trained on."""
-    mean, deviation = (torch.tensor(values, device=device) * 255 for values in (encoder.mean, encoder.deviation))
-    values = torch.from_numpy(np.ascontiguousarray(pictures)).to(device=device, dtype=torch.float32)
+    both = torch.tensor((encoder.mean, encoder.deviation)) * 255  # [2, C]
+    mean, deviation = to_device(both, device)
+    values = to_device(torch.from_numpy(np.ascontiguousarray(pictures)), device).float()
     return values.sub_(mean).div_(deviation)
 
 

@@ -17,6 +17,7 @@ from jumok.engines.image_tokens import draw_pictures, encode_pictures
 from jumok.engines.painter.options import PaintingOptions
 from jumok.engines.torch_models import TorchEngine, computing, padded
 from jumok.model.cache import DecoderCache
+from jumok.model.devices import to_device
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.search.constraints import Rules
 from jumok.search.sampling import sample
@@ -72,7 +73,7 @@ class TorchPainter(TorchEngine):
         with self.evaluating(max(map(len, captions), default=0)):
             for batch in sorted_batches([len(caption) + 1 for caption in captions], 1 << 20, PICTURES_AT_A_TIME):
                 source = padded([[*captions[i], EOS] for i in batch], self.device)
-                ids = torch.from_numpy(codes[batch]).to(self.device) + FIRST_CODE
+                ids = to_device(torch.from_numpy(codes[batch]), self.device) + FIRST_CODE
                 target = nn.functional.pad(ids, (1, 0), value=BOS)
                 found = self.forced_log_probs(self.model.states(source, target[:, :-1]), target)
                 for index, row in zip(batch, found.tolist(), strict=True):
