@@ -151,13 +151,13 @@ def products_alone(size: str) -> float:
     return BATCH_TOKENS / seconds
 
 
-def needed_per_token(size: str) -> float:
+def needed_per_token(size: str, vocabulary: int = VOCABULARY) -> float:
     """Multiplications and additions of matrix products for one target token and its source token, forward and back."""
-    config = preset(size, vocabulary=VOCABULARY)
+    config = preset(size, vocabulary=vocabulary)
     d, ff = config.d_model, config.d_ff
     encoder = config.encoder_layers * (4 * d * d + 2 * d * ff)
     decoder = config.decoder_layers * (8 * d * d + 2 * d * ff)
-    return 6.0 * (encoder + decoder + d * VOCABULARY)
+    return 6.0 * (encoder + decoder + d * vocabulary)
 
 
 def compare(data: list[Path], size: str, steps: int, rounds: int) -> dict[str, Any]:

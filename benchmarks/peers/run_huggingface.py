@@ -76,7 +76,9 @@ def train(job: Job, clock: Clock) -> None:
 
     arguments = transformers.Seq2SeqTrainingArguments(
         output_dir=f"{job['work']}/train",
-        use_cpu=True,
+        use_cpu=job.get("device", "cpu") == "cpu",
+        bf16=job.get("precision") == "bfloat16",
+        fp16=job.get("precision") == "float16",
         per_device_train_batch_size=job["batch_sentences"],
         train_sampling_strategy="group_by_length",
         label_smoothing_factor=0.1,

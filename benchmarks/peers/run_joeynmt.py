@@ -47,7 +47,8 @@ def configuration(job: Job, directory: Path, text: Path, beam: int = 1) -> dict[
     return {
         "name": "peer",
         "model_dir": str(directory),
-        "use_cuda": False,
+        "use_cuda": job.get("device", "cpu").startswith("cuda"),
+        "fp16": job.get("precision") == "float16",
         "random_seed": 1,
         "data": {
             "train": str(text / "train"),
@@ -150,7 +151,7 @@ def load(job: Job, beam: int) -> Translate:
             data=stream,
             compute_loss=False,
             device=arguments.device,
-            n_gpu=0,
+            n_gpu=int(job.get("device", "cpu").startswith("cuda")),
             normalization="none",
             args=arguments.test,
             autocast=arguments.autocast,

@@ -91,6 +91,8 @@ def configuration(job: Job, directory: Path, text: Path) -> dict[str, Any]:
         "valid_steps": 1_000_000,
         "save_checkpoint_steps": 1_000_000,
         "seed": 1,
+        **({"world_size": 1, "gpu_ranks": [0]} if job.get("device", "cpu").startswith("cuda") else {}),
+        **({"model_dtype": "fp16"} if job.get("precision") == "float16" else {}),
     }
 
 
