@@ -313,7 +313,7 @@ def test_one_row_too_large_for_memory_is_named(tmp_path: Path) -> None:
     def no_memory(model: ToyModel, batch: ToyBatch) -> Tensor:
         raise MemoryError
 
-    with pytest.raises(TrainingError, match=r"Not even one example fits into memory: 1 toy rows"):
+    with pytest.raises(TrainingError, match=r"Not even one example fits into the memory of cpu: 1 toy rows"):
         Toy(tmp_path / "run", loss_of=no_memory).go()
 
 

@@ -11,7 +11,17 @@ from typing import Any
 import click
 
 from jumok.cli.columns import ColumnsCommand
-from jumok.cli.options import JSON, LANGUAGES, MODEL, PATH, hardware_options, print_json, reading_flags, say, say_layouts
+from jumok.cli.options import (
+    JSON,
+    LANGUAGES,
+    MODEL,
+    PATH,
+    hardware_options,
+    print_json,
+    reading_flags,
+    say,
+    say_layouts,
+)
 from jumok.errors import ConfigError, InputError, counted
 from jumok.tasks import task_named
 
