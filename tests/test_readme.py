@@ -244,11 +244,7 @@ def test_the_settings_of_a_guide_are_the_settings(guide: str) -> None:
     values = dotted(Settings().to_dict())
     assert values.pop("model") == {}
     defaults = {
-        name: f"{value}".replace("False", "false")
-        if value is not None
-        else "–"
-        if name.startswith("stop.")
-        else "auto"
+        name: f"{value}".replace("False", "false") if value is not None else "–" if name.startswith("stop.") else "auto"
         for name, value in values.items()
     } | {"model.*": "–"}
     assert {name: default.strip() for name, default in rows} == defaults
