@@ -230,7 +230,10 @@ def described_device(arguments: argparse.Namespace) -> str:
         )
     device = choose_device(arguments.device)
     if device.type == "cpu":
-        return "**On a CPU: no card was there.** No figure of any card is known yet."
+        return (
+            "**On a CPU: no card was there.** Nobody has measured a card yet; that everything runs on one is shown by "
+            "the pretend card of the tests alone (`--pretend`)."
+        )
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
     memory = free_memory(device)
     return f"**On {name}**{f', {memory[1] / 2**30:.0f} GB' if memory else ''}."

@@ -187,3 +187,12 @@ def test_a_finished_training_that_is_given_more_time_goes_on(tmp_path: Path, mon
     assert progress is not None
     assert 190 < longer.trainer.elapsed() < 210
     assert progress.step > 1.8 * first.trainer.progress.step
+
+
+def test_the_time_that_a_card_needs_for_the_last_updates_counts_as_theirs() -> None:
+    limit = TimeLimit(100.0, lambda: 10.0, lambda: 0.0)
+    limit.add_wait(5.0)  # before any update
+    for _ in range(32):
+        limit.add_step(0.125)
+    limit.add_wait(28.0)
+    assert limit.forecast(32, 1000) == 32 + 90  # in the 90 seconds that remain, at one second each

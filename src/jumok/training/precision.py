@@ -16,15 +16,19 @@ STEPS_TO_DOUBLE = 2000  # without an overflow
 def choose_precision(name: str, device: torch.device) -> str:
     """The name of a number format; "auto" is bfloat16 on cards that are fast at it, else float32."""
     require_choice("precision", name, ("auto", *PRECISIONS))
-    has_bfloat16 = device.type == "cpu" or _is_fast_at_bfloat16(device)
-    if name == "auto":
-        return "bfloat16" if device.type != "cpu" and has_bfloat16 else "float32"
-    if name == "bfloat16" and not has_bfloat16:
+    if name == "auto":  # nobody has measured yet whether it is faster on MPS
+        return "bfloat16" if device.type not in ("cpu", "mps") and _has_bfloat16(device) else "float32"
+    if name == "bfloat16" and not _has_bfloat16(device):
         raise ConfigError(f'precision="bfloat16" is not supported by {device}. Use "float16" or "float32".')
     return name
 
 
-def _is_fast_at_bfloat16(device: torch.device) -> bool:
+def _has_bfloat16(device: torch.device) -> bool:
+    """Whether a device computes in bfloat16 itself; some cards only imitate it, slowly."""
+    if device.type == "cpu":
+        return True
+    if device.type == "mps":
+        return bool(torch.backends.mps.is_macos_or_newer(14, 0))
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     module: Any = torch.get_device_module(device)
