@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from jumok.bundle import CONFIG, WEIGHTS
+from jumok.bundle import CARD, CONFIG, WEIGHTS
 from jumok.files import MANIFEST
 from jumok.tasks import ENCODERS
 
@@ -73,6 +73,19 @@ def configured(**changes: Any) -> Callable[[Path], None]:
     return replaced(CONFIG, json.dumps(config).encode())
 
 
+def of_pictures(encoder: bytes, **config: Any) -> Callable[[Path], None]:
+    """An image classifier or set of image tokens with this description of its pictures."""
+
+    def attack(model: Path) -> None:
+        card = json.loads((model / CARD).read_bytes())
+        (model / CARD).write_text(json.dumps({**card, "encoder": "pictures", "classes": {"a": 1, "b": 1}}))
+        (model / CONFIG).write_text(json.dumps(config))
+        (model / ENCODERS["pictures"].file).write_bytes(encoder)
+        seal(model)
+
+    return attack
+
+
 def listed(name: str) -> Callable[[Path], None]:
     """A manifest that leads elsewhere."""
 
@@ -96,6 +109,8 @@ def header(length: int, text: bytes) -> bytes:
     return length.to_bytes(8, "little") + text
 
 
+PICTURES = b'{"shape": {"height": 28, "width": 28, "channels": 1}, "mean": [0.5], "deviation": [0.5]}'
+
 ATTACKS: dict[str, Callable[[Path], None]] = {
     **{f"pickle-{name}": replaced(name, pickle.dumps(Exploit())) for name in (CONFIG, WEIGHTS, TOKENIZER)},
     "up": listed("../config.json"),
@@ -114,6 +129,15 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "not-a-width": configured(d_model="16"),
     "unknown": configured(run="rm -rf /"),
     "other-task": configured(task="classifier", decoder_layers=0, classes=1 << 24, ngrams=1 << 24),
+    "other-architecture": replaced(
+        CONFIG, b'{"architecture": "recurrent", "vocabulary": 333, "d_model": 16777216, "encoder_layers": 256}'
+    ),
+    "unknown-architecture": configured(architecture=["recurrent"]),
+    "huge-pictures": configured(task="painter", height=1 << 24, width=1 << 24, codes=1 << 24),
+    "deep-codebook": configured(task="painter", code_blocks=1 << 24),
+    "tiny-patches": of_pictures(PICTURES, task="image_classifier", height=4096, width=4096, patch=1, d_model=1 << 20),
+    "no-pictures": of_pictures(b"[" * 200_000, task="image_classifier"),
+    "no-numbers": of_pictures(PICTURES.replace(b"0.5", b"NaN"), task="image_tokens", vocabulary=256),
 }
 
 

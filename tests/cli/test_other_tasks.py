@@ -50,7 +50,9 @@ def test_a_classifier_is_trained_used_and_measured(jumok: Jumok, reviews: Path, 
     assert answer["label"] == "positive"
 
 
-def test_a_classifier_goes_on_with_the_same_command(jumok: Jumok, reviews: Path, run: Path, tmp_path: Path) -> None:
+def test_a_finished_classifier_is_not_trained_again_and_not_taken_for_another_task(
+    jumok: Jumok, reviews: Path, run: Path, tmp_path: Path
+) -> None:
     shutil.copytree(run, tmp_path / "run")
     ended = jumok("train", "classifier", reviews / "train.tsv", "-o", tmp_path / "run", "--steps=150", *CLASSIFIER)
     assert "is already finished, at step 150" in ended.out

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy import Toy
+from toy import Toy, negative_error
 
 from jumok.training.length import Length, TimeLimit
 
@@ -120,16 +120,8 @@ def timed(path: Path, clock: Clock, **changes: Any) -> Toy:
             clock.advance(toy)
         return ((model(batch.inputs) - batch.inputs) ** 2).mean(1).sum()
 
-    toy = Toy(
-        path,
-        loss_of=loss_of,
-        steps=100,
-        accumulate=1,
-        validate_every=None,
-        validations=5,
-        checkpoint_every=7,
-        **{"seconds": 100.0, **changes},
-    )
+    usual = {"steps": 100, "validate_every": None, "validations": 5, "checkpoint_every": 7, "seconds": 100.0}
+    toy = Toy(path, loss_of=loss_of, accumulate=1, **{**usual, **changes})
     return toy
 
 
@@ -165,6 +157,28 @@ def test_a_killed_training_repeats_what_was_decided_and_ends_with_the_same_bits(
     assert again.length_record() == changes
     for name, weight in first.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name])
+
+
+@pytest.mark.parametrize(("busy", "guess"), [("never", 3.0), ("the second third", 0.3), ("the last third", 3.0)])
+def test_the_trainer_keeps_the_time_with_its_validations_averages_and_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: str, guess: float
+) -> None:
+    """As above, by the real trainer: it must know what is still to come besides updates."""
+    clock = Clock(monkeypatch, lambda _: 1.5 * (4.0 if BUSY[busy](clock.now) else 1.0))
+    validation, export = 8.0, 2.0  # seconds; and validations that the export takes
+
+    def score_of(model: Any, step: int) -> float:
+        clock.now += validation
+        return negative_error(model, step)
+
+    plan = {"validations": 15, "export_validations": export, "validation_seconds": 4 * validation, "average": 4}
+    steps = int(guess * 650)
+    toy = timed(
+        tmp_path, clock, score_of=score_of, steps=steps, checkpoint_every=None, seconds=MINUTES_20, log_every=50, **plan
+    )
+    assert toy.go() is not None
+    assert len([event for event in toy.events if event["event"] == "valid"]) >= 10
+    assert toy.trainer.elapsed() + export * validation == pytest.approx(MINUTES_20, rel=0.04)
 
 
 def test_time_in_which_it_was_stopped_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

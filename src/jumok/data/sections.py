@@ -61,15 +61,14 @@ class CorpusPlan:
 
     def section(self, epoch: int, number: int) -> BatchPlan:
         """The plan of one section. Its examples are counted from the beginning of the section."""
-        if (epoch, number) not in self._kept:
-            self._kept = {key: plan for key, plan in self._kept.items() if key[0] == epoch}
-            if len(self._kept) == _KEPT:
-                self._kept.popitem()
+        plan = self._kept.get((epoch, number))
+        if plan is None:
+            # Replaced and never changed: the thread that makes batches ahead of time reads it at the same time.
+            self._kept = dict([kept for kept in self._kept.items() if kept[0][0] == epoch][: _KEPT - 1])
             numbers = (epoch,) if len(self.sections) == 1 else (epoch, number)
-            self._kept[epoch, number] = plan_batches(
-                self.lengths(self.sections[number]), self.tokens, self.seed, *numbers
-            )
-        return self._kept[epoch, number]
+            plan = plan_batches(self.lengths(self.sections[number]), self.tokens, self.seed, *numbers)
+            self._kept = {**self._kept, (epoch, number): plan}
+        return plan
 
 
 class EpochPlan:

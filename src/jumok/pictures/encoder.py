@@ -1,6 +1,7 @@
 """What a model must know of its pictures: their shape, and the mean and deviation of their values."""
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -45,9 +46,10 @@ class PictureEncoder:
             found = cls(shape, *(tuple(float(each) for each in values[name]) for name in ("mean", "deviation")))
             valid = all(type(side) is int and 0 < side <= LARGEST_SIDE for side in shape.dimensions)
             valid = valid and shape.channels in (1, 3) and min(found.deviation) > 0
+            valid = valid and all(map(math.isfinite, (*found.mean, *found.deviation)))
             if not valid or {len(found.mean), len(found.deviation)} != {shape.channels}:
                 raise ValueError("impossible values")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise BundleError(f"{origin}: does not describe the pictures of a model ({error}).") from error
         return found
 

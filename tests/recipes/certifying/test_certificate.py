@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,14 @@ FAULTS: list[Callable[[Any], None]] = [
 ]
 
 
+def change_cross_attention(spec: Any) -> None:
+    linear = spec.decoder.layer[0].attention.linear[1]
+    linear.weight = changed(linear.weight, 3, 5)
+
+
+FAULTS_OF_ENCODERS = [swap_two_heads, shift_the_positions, swap_two_norms, drop_a_bias, change_an_embedding]
+
+
 def write_export(directory: Path, config: dict[str, Any], weights: Weights, tokenizer: Tokenizer, kind: str) -> None:
     directory.mkdir()
     conversion._converted(config_from_dict(config), weights, tokenizer, kind).save(str(directory))
@@ -212,6 +221,21 @@ def test_no_export_with_a_fault_is_certified(
     for fault in FAULTS if quantization == "float32" else FAULTS[:4]:
         with pytest.raises(ParityError, match="differ from PyTorch's"):
             certify(bundle, tokenizer, tmp_path / fault.__name__, quantization, fault)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind]["task"] == "translator"])
+def test_no_translator_with_a_fault_in_its_encoder_or_cross_attention_is_certified(
+    kind: str, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    """The faults above are those of its decoder."""
+    bundle = make_bundle(tmp_path / "model", tokenizer, kind)
+    for fault in (change_cross_attention, *FAULTS_OF_ENCODERS):
+
+        def spoil(spec: Any, fault: Callable[[Any], None] = fault) -> None:
+            fault(SimpleNamespace(encoder=spec.encoder) if fault in FAULTS_OF_ENCODERS else spec)
+
+        with pytest.raises(ParityError, match="differ from PyTorch's"):
+            certify(bundle, tokenizer, tmp_path / fault.__name__, "float32", spoil)
 
 
 def test_positions_that_are_wrong_far_beyond_the_probes_are_found(

@@ -58,7 +58,7 @@ class BaseConfig:
                     raise ConfigError(f"{field.name}={value!r} is not a rate. It must be at least 0 and below 1.")
             elif field.type == "int" or (field.type == "int | None" and value is not None):
                 low = 0 if field.name in self.may_be_zero else 1
-                high = MOST_LAYERS if field.name.endswith("_layers") else MOST
+                high = MOST_LAYERS if field.name.endswith(("_layers", "_blocks")) else MOST
                 require_at_least(low, **{field.name: value})
                 if value > high:
                     raise ConfigError(f"{field.name} is too large; at most {high:,} is allowed.")
