@@ -128,6 +128,7 @@ def test_every_package_is_named(document: str) -> None:
 PAGES = ["docs/spreadsheet.md", "docs/production.md"]  # in this order: the second uses what the first has trained
 NOT_RUN_OF_PAGES = ("pip ", "gunicorn ", "curl ")
 GUIDES = ["docs/guide.md", "docs/ko/guide.md"]
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
 PAPERS = ["docs/attention.md", "docs/ko/attention.md"]
 # As gunicorn does with --preload: the module is loaded first, and requests are answered in a forked process.
 REQUESTS = """
@@ -211,9 +212,12 @@ def test_pages_have_the_same_commands_and_code_in_both_languages(page: str) -> N
     assert commands(page) == commands(korean)
     codes = ([re.sub(r'""".*?"""', "", block) for block in blocks(each, "python")] for each in (page, korean))
     assert next(codes) == next(codes)
-    for each in (page, korean):
-        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / each).read_text(encoding="utf-8")):
-            assert (ROOT / each).parent.joinpath(link).exists(), f"{each}: {link}"
+
+
+@pytest.mark.parametrize("document", sorted(str(path.relative_to(ROOT)) for path in DOCUMENTS))
+def test_links_lead_to_files_that_are_there(document: str) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / document).read_text(encoding="utf-8")):
+        assert (ROOT / document).parent.joinpath(link).exists(), link
 
 
 @pytest.mark.parametrize("guide", [*GUIDES, *PAPERS])
