@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,13 @@ from jumok.cli.app import run
 from jumok.recipes import image_tokens
 from jumok.training import checkpoint, distributed, trainer
 from jumok.training.checkpoint import flatten_optimizer
+from jumok.training.gradient_sums import GradientSums
 from jumok.training.trainer import Trainer
 
 distributed.RANK_0_TIMEOUT = timedelta(seconds=20)  # less than the tests allow
 image_tokens.REVIVED_EVERY, image_tokens.REVIVAL_PATCHES = 2, 1  # codes move in short trainings too
+# Many messages in every backward pass, as those of models of another size: all weights of these would be one.
+distributed.GradientSums = partial(GradientSums, bucket_bytes=1 << 12)  # type: ignore[misc,assignment]
 LATE_SECONDS, ENTER_SECONDS = 0.5, 0.05  # to load a checkpoint; for the others to enter a collective
 # What FSDP sums gradients with, and what replicas do.
 COLLECTIVES = [name for name in ("reduce_scatter_single", "reduce_scatter_tensor", "all_reduce") if hasattr(dist, name)]
