@@ -110,3 +110,21 @@ def test_values_beyond_black_and_white_are_black_and_white(value: float, pixel: 
     pictures = tokenizer.pictures(torch.tensor([[0, 1, 2, 3, 4, 0]]))
     assert pictures.shape == (1, 4, 6, 3)
     assert pictures.unique().tolist() == [pixel]
+
+
+def test_choosing_a_code_passes_the_gradient_on_and_changes_no_value() -> None:
+    model = ImageTokens(ImageTokensConfig(vocabulary=256, **PICTURE))  # type: ignore[arg-type]
+    drawn, states, vectors = model(random_pixels())
+    torch.testing.assert_close(drawn, model.pictures.draw(vectors))
+    (gradient,) = torch.autograd.grad(drawn.sum(), states)
+    expected = model.pictures.out.weight.sum(0).expand_as(gradient)  # blocks begin as the identity
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_padding_of_a_caption_changes_nothing() -> None:
+    model = painter()
+    alone, tokens = torch.tensor([[5, 6, EOS]]), torch.tensor([[BOS, FIRST_CODE, FIRST_CODE + 3]])
+    padded = torch.tensor([[5, 6, EOS, 0, 0], [7, 8, 9, 10, EOS]])
+    found = model(padded, tokens.repeat(2, 1))
+    torch.testing.assert_close(found[:1], model(alone, tokens), atol=1e-5, rtol=1e-4)
+    assert torch.equal(model.embed_target(tokens), model.embed_target(tokens, 0))
