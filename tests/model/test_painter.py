@@ -60,9 +60,11 @@ def test_gradients_reach_the_encoder_the_codebook_and_the_decoder() -> None:
         assert gradient.abs().sum() > 0
 
 
-def test_a_patch_must_divide_the_picture() -> None:
-    with pytest.raises(ConfigError, match=r"12 × 8 pixels cannot be cut into patches of patch=5"):
-        PainterConfig(vocabulary=9, **SIZES, **{**PICTURE, "patch": 5})
+@pytest.mark.parametrize("patch", [3, 5, 8])  # of 12 × 8: 3 divides the width, 8 the height
+def test_a_patch_must_divide_both_sides_of_a_picture(patch: int) -> None:
+    cut = f"A picture of 12 × 8 pixels cannot be cut into patches of patch={patch}"
+    with pytest.raises(ConfigError, match=rf"^{cut}\. Use a patch that divides both sides\.$"):
+        PainterConfig(vocabulary=9, **SIZES, **{**PICTURE, "patch": patch})
 
 
 def test_a_place_of_the_grid_is_its_row_plus_its_column() -> None:
@@ -72,6 +74,20 @@ def test_a_place_of_the_grid_is_its_row_plus_its_column() -> None:
     assert grid(torch.zeros(1, 2, 8), 4).equal(added[None, 4:6])
     with pytest.raises(ShapeError, match="7 image tokens do not fit a picture of 6"):
         grid(torch.zeros(1, 1, 8), 6)
+
+
+def test_positions_of_a_grid_begin_half_as_strong_as_tokens_and_say_their_sizes() -> None:
+    torch.manual_seed(5)
+    grid = GridPositions(200, 300, 64)
+    for table in (grid.rows, grid.columns):
+        assert abs(float(table.detach().std()) - 0.5) < 0.02
+    assert grid.extra_repr() == "rows=200, columns=300, d_model=64"
+    for name in ("rows", "columns", "d_model"):
+        sizes = {"rows": 2, "columns": 3, "d_model": 8, name: 0}
+        with pytest.raises(ConfigError, match=f"{name}=0 must be a whole number, at least 1"):
+            GridPositions(**sizes)
+    with pytest.raises(ShapeError):
+        grid(torch.zeros(1, 1, 64), -1)
 
 
 def painter() -> Painter:
