@@ -49,6 +49,7 @@ if find_spec("jaxtyping") is not None:
 LONGEST = (
     "cli/test_processes.py",
     "test_every_system.py",
+    "cli/test_devices.py",
     "lens/test_browser.py",
     "recipes/test_translator.py",
     "training/test_checkpoint.py",

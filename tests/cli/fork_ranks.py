@@ -25,6 +25,7 @@ from torch.distributed.tensor import DTensor
 
 from jumok.cli.app import run
 from jumok.recipes import image_tokens
+from jumok.recipes.recipe import Recipe
 from jumok.training import checkpoint, distributed, trainer
 from jumok.training.checkpoint import flatten_optimizer
 from jumok.training.gradient_sums import GradientSums
@@ -65,6 +66,8 @@ class Rank:
         Trainer._measure = self.disturbed_validation(Trainer._measure)  # type: ignore[method-assign]
         trainer.load_latest = self.disturbed_load(trainer.load_latest)
         checkpoint._format_tensors = self.disturbed_save(checkpoint._format_tensors)
+        if not self.job["exports"]:
+            Recipe.export = lambda *_: {}  # type: ignore[method-assign]
         for name in COLLECTIVES:
             setattr(dist, name, self.disturbed_collective(getattr(dist, name)))
         return run(["train", self.job["task"], *self.job["arguments"], "-o", str(self.out), "--quiet"])

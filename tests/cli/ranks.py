@@ -57,6 +57,7 @@ class Job:
     task: str = "translator"
     threads: int = 1
     late: bool = False  # all but rank 0 are late when they load the checkpoint
+    exports: bool = True  # the model for CTranslate2 too, in the end
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def disturbed(directory: Path, how: str, faults: Sequence[Fault]) -> Iterator[tu
     """A translator's training that goes on after every fault, and in the end is left in peace."""
     for fault in (*faults, None):
         moment = f"{fault.moment} {fault.rank}" if fault else "in peace"
-        yield f"{how} {moment}", Job(f"{how}-disturbed", 2, arguments_of("translator", directory, how), fault)
+        arguments = arguments_of("translator", directory, how)
+        yield f"{how} {moment}", Job(f"{how}-disturbed", 2, arguments, fault, exports=False)
 
 
 def changing(directory: Path) -> Iterator[tuple[str, Job]]:
@@ -125,12 +127,12 @@ def changing(directory: Path) -> Iterator[tuple[str, Job]]:
     arguments, sharded = (arguments_of("translator", directory, how) for how in ("one", "sharded"))
     yield "changing, two", Job("changing", 2, arguments, Fault("step", 1, 16, signal.SIGTERM))
     yield "changing, sharded by three", Job("changing", 3, sharded, Fault("step", 2, 21, signal.SIGUSR1))
-    yield "changing, one", Job("changing", 1, arguments)
+    yield "changing, one", Job("changing", 1, arguments, exports=False)
     short = [*arguments, "--steps=12"]
     yield "first batches", Job("batches", 2, short, Fault("step", 1, 11))
     yield "no checkpoint", Job("batches", 2, short, Fault("checkpoint", 1))
     others = [*short, "--set=batch.tokens=96", "--continue-with-changes"]
-    yield "other batches", Job("batches", 2, others, late=True)
+    yield "other batches", Job("batches", 2, others, late=True, exports=False)
 
 
 def threaded(directory: Path) -> Iterator[tuple[str, Job]]:
@@ -142,7 +144,7 @@ def threaded(directory: Path) -> Iterator[tuple[str, Job]]:
         ("threads killed", "threads-killed", Fault("step", 1, 5)),
         ("threads resumed", "threads-killed", None),
     ):
-        yield name, Job(out, 2, arguments, fault, threads=2)
+        yield name, Job(out, 2, arguments, fault, threads=2, exports=False)
 
 
 def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:

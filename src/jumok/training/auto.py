@@ -122,7 +122,8 @@ def choose_length(
         choices.append(Choice("schedule.warmup", _warmup(steps, norm), why))
     rate, epochs = config.get("dropout", 0.0), steps / work.steps_per_epoch
     if "dropout" not in settings.model and (less := _less_dropout(rate, epochs)) < rate:
-        choices.append(Choice("model.dropout", less, f"little overfitting in {counted(round(epochs), 'epoch')}"))
+        length = counted(round(epochs), "epoch") if epochs >= 1 else "less than an epoch"
+        choices.append(Choice("model.dropout", less, f"little overfitting in {length}"))
     if settings.validation.every is None and estimated_steps is None:
         times = choose_validations(steps, work)
         choices.append(Choice("validate.every", math.ceil(steps / times), f"{counted(times, 'validation')} in all"))
