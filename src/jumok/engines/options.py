@@ -157,6 +157,7 @@ class GenerationKeywords(TypedDict, total=False):
 
 
 def require_integers(options: object, least: int, *names: str) -> None:
+    """Raises ConfigError unless the fields with these names are whole numbers, not below `least`."""
     for name in names:
         value = getattr(options, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -164,6 +165,7 @@ def require_integers(options: object, least: int, *names: str) -> None:
 
 
 def require_number(options: object, name: str, least: float, most: float) -> None:
+    """Raises ConfigError unless the field is a finite number from `least` to `most`."""
     value = getattr(options, name)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or not least <= value <= most:
