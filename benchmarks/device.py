@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +37,7 @@ from jumok.data.kinds import PAIRS
 from jumok.demo.pairs import write_demo_corpus
 from jumok.engines.loading import load
 from jumok.engines.options import SearchOptions
-from jumok.errors import JumokError
+from jumok.errors import JumokError, counted
 from jumok.model.config import preset
 from jumok.model.devices import choose_device, free_memory
 from jumok.recipes.translator import train_translator
@@ -185,15 +186,19 @@ def measure(arguments: argparse.Namespace, directory: Path) -> dict[tuple[str, s
 
 def page(arguments: argparse.Namespace, found: dict[tuple[str, str, str], list[Answer]]) -> str:
     """The results as a Markdown page."""
+    how = f"{counted(arguments.rounds, 'round')} of {arguments.steps} updates of {arguments.batch_tokens:,} tokens"
+    look = " This was a quick look (`--quick`), not a measurement: every figure is rough." if arguments.quick else ""
+    command = " ".join(["python benchmarks/device.py", *sys.argv[1:]])
+    about = (
+        f"{described_device(arguments)} Median of {how}, taken in turns.{look} `{command}` writes this page. If you "
+        f"have a card, please send yours in, as an issue or a pull request. {describe_machine()}"
+    )
     lines = [
         "# Speed of a device",
         "",
-        f"{described_device(arguments)} {len(found)} contenders, median of {arguments.rounds} alternating rounds of",
-        f"{arguments.steps} updates of {arguments.batch_tokens:,} tokens each. "
-        f"`python benchmarks/device.py {' '.join(sys.argv[1:])}`".rstrip("` ")
-        + "` writes this page; send it in if you",
-        "have a card, as an issue or a pull request.",
-        describe_machine(),
+        *textwrap.wrap(about, 120, break_on_hyphens=False),
+        "",
+        "Translation is in output tokens a second, always in float32.",
         "",
         "| size | precision | contender | training | share of the peak | memory | translation: PyTorch, beam 1 / 5 "
         "| CTranslate2, beam 1 / 5 |",
