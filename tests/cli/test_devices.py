@@ -119,6 +119,7 @@ def trained_both(
         before = len(card.waits)
         result = step(self, *arguments)
         inside.extend(card.waits[before:])
+        assert torch.are_deterministic_algorithms_enabled() == (self.precision.device.type == "card")
         return result
 
     def train(task: str) -> Trained:
@@ -140,6 +141,7 @@ def test_training_on_a_card_has_the_losses_of_the_cpu(trained_both: Callable[[st
     found = trained_both(task)
     assert losses(found.card) == pytest.approx(losses(found.cpu), rel=1e-5)
     assert len(losses(found.card)) == 3
+    assert not torch.are_deterministic_algorithms_enabled()  # any more
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,6 +1,7 @@
 """Where a model computes: on the CPU, or on a card of any kind that PyTorch knows (CUDA, ROCm, MPS, XPU …).
 Whoever reads a value from a card waits until it has computed everything before: that is done as rarely as possible."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -75,6 +76,28 @@ def seed_device(device: torch.device, seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(seed)
+
+
+@contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """Context in which a card computes the same bits every time, where PyTorch can; it warns of what cannot. A CPU does
+    so anyway."""
+    if device.type == "cpu":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by CUDA's products when they are first used
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    options: Any = torch.utils.deterministic
+    filled, options.fill_uninitialized_memory = (
+        options.fill_uninitialized_memory,
+        False,
+    )  # nothing here reads what it has not written
+    torch._C._set_deterministic_algorithms(True, warn_only=True)  # the public function imports PyTorch's compiler
+    try:
+        yield
+    finally:
+        torch._C._set_deterministic_algorithms(before[0], warn_only=before[1])
+        options.fill_uninitialized_memory = filled
 
 
 @cache

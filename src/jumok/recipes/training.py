@@ -18,6 +18,7 @@ from jumok.data.source_files import require_files
 from jumok.display.opening import open_display
 from jumok.engines.copying import NOTE
 from jumok.errors import ChangedDataError, ConfigError, did_you_mean
+from jumok.model.devices import deterministic
 from jumok.model.summary import count_parameters
 from jumok.recipes.planning import (
     Plan,
@@ -104,8 +105,10 @@ def train(
     request.setdefault("began", time.perf_counter())
     keep_freed_memory()
     limit_threads()
+    device = choose_hardware(asked).device
     with (
-        join_process_group(shard=request.get("shard", False), device=choose_hardware(asked).device) as group,
+        deterministic(device),
+        join_process_group(shard=request.get("shard", False), device=device) as group,
         open_run(Path(out), recipe, group) as run,
         _progress_shown(request, group, f"{task_named(task).title} → {out}") as on_event,
     ):
