@@ -141,13 +141,18 @@ def test_a_stopped_training_ends_in_the_same_bits(trained: Path, tmp_path: Path)
     assert digests[0] == digests[1]
 
 
-def test_changed_pictures_are_noticed(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_pictures_are_noticed_before_anything_is_written(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(trained, tmp_path / "copy")
     data, out = tmp_path / "copy" / "pictures", tmp_path / "copy" / "run"
     (data / "lying" / "0.png").write_bytes(png_bytes(np.zeros((12, 12, 1), np.uint8)))
     words = ["train", "classifier", str(data), "-o", str(out), "--quiet", *SETTINGS, "--steps"]
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
     assert run([*words, "40"]) == 2
     assert "was trained on other data" in capsys.readouterr().err
+    after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert after == before
     (data / "lying" / "0.png").write_bytes(png_bytes(np.zeros((20, 30, 3), np.uint8)))
     assert run([*words, "50", "--continue-with-changes"]) == 0  # the model keeps the size of its pictures
     assert load_bundle(out).config["height"] == 12

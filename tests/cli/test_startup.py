@@ -21,7 +21,7 @@ COMMANDS = [
     "embed",
     "score",
 ]
-COMMANDS += ["evaluate", "check", "export", "info", "train painter", "paint", "look"]
+COMMANDS += ["evaluate", "check", "export", "info", "train painter", "paint"]
 
 # The processor time of a command, in units of what Python itself takes to start: a busy machine makes both longer.
 PROGRAM = """

@@ -165,14 +165,14 @@ def test_the_trainer_keeps_the_time_with_its_validations_averages_and_the_export
 ) -> None:
     """As above, by the real trainer: it must know what is still to come besides updates."""
     clock = Clock(monkeypatch, lambda _: 1.5 * (4.0 if BUSY[busy](clock.now) else 1.0))
-    validation, export = 8.0, 2.0  # seconds; and validations that the export takes
+    validation, export = 20.0, 3.0  # seconds; and how many validations the export takes as long as
 
     def score_of(model: Any, step: int) -> float:
         clock.now += validation
         return negative_error(model, step)
 
-    plan = {"validations": 15, "export_validations": export, "validation_seconds": 4 * validation, "average": 4}
-    steps = int(guess * 650)
+    plan = {"validations": 15, "export_validations": export, "validation_seconds": 2 * validation, "average": 4}
+    steps = int(guess * 500)
     toy = timed(
         tmp_path, clock, score_of=score_of, steps=steps, checkpoint_every=None, seconds=MINUTES_20, log_every=50, **plan
     )
