@@ -1,7 +1,8 @@
 """Runs the trainings of ranks.py. Their processes are forks of this one: see preloading.py.
 
 Beside what every training leaves, process R leaves `lines-R.jsonl`, the lines of the corpus it learned from in each of
-its updates, and `memory-R.safetensors`, its weights and moments in the end (its parts of them, if they are sharded).
+its updates, `memory-R.safetensors`, its weights and moments in the end (its parts of them, if they are sharded), and
+`read-R`, the number of bytes of tensors that it read when it resumed a sharded training.
 """
 
 import json
@@ -24,6 +25,8 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from jumok.cli.app import run
+from jumok.files import blocks
+from jumok.files.blocks import VerifiedBlocks
 from jumok.recipes import image_tokens
 from jumok.recipes.recipe import Recipe
 from jumok.training import checkpoint, distributed, trainer
@@ -31,6 +34,7 @@ from jumok.training.checkpoint import flatten_optimizer
 from jumok.training.gradient_sums import GradientSums
 from jumok.training.trainer import Trainer
 
+blocks.BLOCK_BYTES = 256  # these models have few weights
 distributed.RANK_0_TIMEOUT = timedelta(seconds=20)  # less than the tests allow
 image_tokens.REVIVED_EVERY, image_tokens.REVIVAL_PATCHES = 2, 1  # codes move in short trainings too
 # Many messages in every backward pass, as those of models of another size: all weights of these would be one.
@@ -47,6 +51,7 @@ class Rank:
         self.job, self.rank, self.process_ids = job, rank, process_ids
         self.out = Path(job["out"])
         self.fault = job["fault"] or {"moment": None, "rank": None, "at": None}
+        self.bytes_read = 0
         self.in_collective = False  # whether the next one is the last
 
     def is_hit(self, moment: str, step: int) -> bool:
@@ -65,6 +70,7 @@ class Rank:
         Trainer._finish = self.observed_end(Trainer._finish)  # type: ignore[method-assign]
         Trainer._measure = self.disturbed_validation(Trainer._measure)  # type: ignore[method-assign]
         trainer.load_latest = self.disturbed_load(trainer.load_latest)
+        VerifiedBlocks._block = self.counted_read(VerifiedBlocks._block)  # type: ignore[method-assign]
         checkpoint._format_tensors = self.disturbed_save(checkpoint._format_tensors)
         if not self.job["exports"]:
             Recipe.export = lambda *_: {}  # type: ignore[method-assign]
@@ -128,6 +134,16 @@ class Rank:
             return format_tensors(members)
 
         return disturbed
+
+    def counted_read(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
+        def counted(file: VerifiedBlocks, number: int) -> bytes:
+            is_new = number != file._last[0]
+            block = read(file, number)
+            self.bytes_read += len(block) * is_new
+            (self.out / f"read-{self.rank}").write_text(str(self.bytes_read))
+            return block
+
+        return counted
 
     def disturbed_load(self, load: Callable[..., Any]) -> Callable[..., Any]:
         def disturbed(*arguments: Any) -> Any:

@@ -114,6 +114,13 @@ def painting(directory: Path) -> Iterator[tuple[str, Job]]:
         yield f"painter {name}", Job("painter-stopped", 2, [*files, *options], stop, task="painter")
 
 
+def in_bfloat16(directory: Path) -> Iterator[tuple[str, Job]]:
+    """A few steps by one process, and by two that share the model."""
+    for how, count in (("one", 1), ("sharded", 2)):
+        arguments = [*arguments_of("translator", directory, how), "--steps=8", "--precision=bfloat16"]
+        yield f"bfloat16 {how}", Job(f"bfloat16-{how}", count, arguments, exports=False)
+
+
 def disturbed(directory: Path, how: str, faults: Sequence[Fault]) -> Iterator[tuple[str, Job]]:
     """A translator's training that goes on after every fault, and in the end is left in peace."""
     for fault in (*faults, None):

@@ -26,6 +26,7 @@ from ranks import (
     arguments_of,
     changing,
     disturbed,
+    in_bfloat16,
     lines_learned_from,
     painting,
     threaded,
@@ -63,6 +64,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     directory = tmp_path_factory.mktemp("ranks")
     write_corpora(directory)
     jobs = dict(uninterrupted(directory)) | dict(changing(directory)) | dict(threaded(directory))
+    jobs |= in_bfloat16(directory)
     jobs |= painting(directory)
     for how in WAYS:
         jobs |= disturbed(directory, how, [NOT_FINITE[how], DIVERGED, *KILLS[how]])
@@ -138,6 +140,26 @@ def test_what_two_have_saved_one_loads_exactly(runs: Runs, task: str, how: str) 
                 sharded += 1
                 assert torch.equal(torch.cat(parts), tensor), name
     assert (sharded > 0) == (how == "sharded")
+
+
+def test_two_that_share_a_model_in_bfloat16_learn_what_one_learns(runs: Runs) -> None:
+    """They send rounded weights, which matrix products would round anyway, and sum gradients in float32."""
+    directory, outcomes = runs
+    assert outcomes["bfloat16 one"].codes == [0]
+    assert outcomes["bfloat16 sharded"].codes == [0, 0], outcomes["bfloat16 sharded"].errors
+    one, two = losses(directory / "bfloat16-one"), losses(directory / "bfloat16-sharded")
+    assert two[0] == pytest.approx(one[0], abs=TOLERANCE)  # before any update
+    assert two == pytest.approx(one, abs=1e-2)  # a last bit that differs is rounded to one of few bits
+    assert two != losses(directory / "translator-sharded")[: len(two)]
+    saved = last_checkpoint(directory / "bfloat16-sharded").tensors["model"]
+    assert {tensor.dtype for tensor in saved.values()} == {torch.float32}
+
+
+def test_each_of_two_that_share_a_model_reads_only_its_part_of_a_checkpoint(runs: Runs) -> None:
+    run = runs[0] / "sharded-disturbed"
+    size = sum(file.stat().st_size for file in (last_checkpoint(run).path).glob("*.safetensors"))
+    for rank in range(2):
+        assert 0.4 * size < int((run / f"read-{rank}").read_text()) < 0.75 * size
 
 
 def epochs_of(lines: dict[int, list[int]]) -> list[list[int]]:

@@ -18,7 +18,7 @@ import torch
 from commands import Jumok, longer_if_busy, start, train_arguments, write_corpus
 
 from jumok.cli import processes
-from jumok.errors import InputError, JumokError, OtherProcessError, TrainingError
+from jumok.errors import ConfigError, InputError, JumokError, OtherProcessError, TrainingError
 from jumok.model import devices
 from jumok.training import distributed
 from jumok.training.distributed import join_process_group
@@ -193,6 +193,12 @@ def test_a_number_of_processes_that_is_none_is_an_error(jumok: Jumok, tmp_path: 
     ended = jumok("train", "translator", *train_arguments(tmp_path), f"--processes={asked}")
     assert ended.code == 2
     assert "--processes=" in ended.err
+
+
+def test_processes_on_different_kinds_of_devices_are_an_error_that_names_them() -> None:
+    distributed._require_same_device(["cuda", "cuda"])
+    with pytest.raises(ConfigError, match=r"different devices \(process 0: cpu, process 1: cuda\)\. Choose one"):
+        distributed._require_same_device(["cpu", "cuda"])
 
 
 def test_every_process_takes_a_card_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,14 @@ from jumok.files import (
     MANIFEST,
     REAL_FILES,
     WriteError,
+    blocks,
     clean_leftovers,
     format_json,
     parse_json_object,
     verify_directory,
     write_directory_durably,
 )
+from jumok.files.blocks import VerifiedBlocks
 from jumok.training.checkpoint import (
     STATE,
     Checkpoint,
@@ -610,3 +614,94 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         pytest.skip(f"NOT TESTED on a full disk: this machine permits no mount ({done.stderr.strip()})")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["No space left on device", "bytes are free"]
+
+
+def halves(group: str, name: str, shape: Sequence[int]) -> slice | None:
+    """The second half of the rows of everything but numbers and one tensor."""
+    return slice(shape[0] // 2, shape[0]) if shape and name != "whole" else None
+
+
+def part_of(tensor: Tensor, name: str) -> Tensor:
+    return tensor if name == "whole" or not tensor.ndim else tensor[len(tensor) // 2 :]
+
+
+@pytest.mark.parametrize("with_blocks", [True, False])
+def test_a_part_of_a_checkpoint_is_read_and_no_more_of_it_than_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_blocks: bool
+) -> None:
+    """A checkpoint without sums of its blocks is read in full first."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    members = {"a": torch.randn(40, 16), "b": torch.arange(30), "whole": torch.randn(8, 2), "c": torch.tensor(3.0)}
+    members |= {"odd": torch.randn(7, 3).bfloat16(), "one": torch.randn(1, 5)}
+    path = save_checkpoint(tmp_path, 1, {"model": members}, {}, with_blocks=with_blocks, fs=FaultyFiles())
+    read: list[int] = []
+    block = VerifiedBlocks._block
+
+    def counted(file: VerifiedBlocks, number: int) -> bytes:
+        read.append(number)
+        return block(file, number)
+
+    monkeypatch.setattr(VerifiedBlocks, "_block", counted)
+    checkpoint = load_latest(tmp_path, refuse_to_fall_back, halves)
+    assert checkpoint is not None
+    found = checkpoint.tensors["model"]
+    assert found.keys() == members.keys()
+    assert all(torch.equal(found[name], part_of(members[name], name)) for name in members)
+    size = (path / "model.safetensors").stat().st_size
+    assert 64 * len(set(read)) < 0.75 * size if with_blocks else not read
+
+
+def test_damage_in_the_part_of_one_process_is_a_reason_for_all_to_fall_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    for step in (1, 2):
+        tensors = {"model": {"a": torch.full((40, 16), float(step))}}
+        save_checkpoint(tmp_path, step, tensors, {}, with_blocks=True, fs=FaultyFiles())
+    damaged = tmp_path / "step-00000002" / "model.safetensors"
+    data = bytearray(damaged.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(data)
+    told: dict[str, str | None] = {}
+
+    def first_half(group: str, name: str, shape: Sequence[int]) -> slice:
+        return slice(0, shape[0] // 2)
+
+    def agree(name: str, problem: str | None) -> str | None:
+        """The second process tells what the first one has told, if it told something."""
+        told[name] = told.get(name) or problem
+        return told[name]
+
+    rejected: list[str] = []
+    undamaged = load_latest(tmp_path, refuse_to_fall_back, first_half)
+    assert undamaged is not None
+    assert undamaged.step == 2  # what it read is as it was written
+    for rows in (halves, first_half):
+        checkpoint = load_latest(tmp_path, lambda path, reason: rejected.append(reason), rows, agree)
+        assert checkpoint is not None
+        assert checkpoint.step == 1
+        assert torch.equal(checkpoint.tensors["model"]["a"], torch.ones(20, 16))
+    assert len(rejected) == 2
+    assert all("is damaged: a block does not have the SHA-256" in reason for reason in rejected)
+
+
+@pytest.mark.parametrize("damage", ["gone", "other sums", "fewer sums", "no json", "bad header"])
+def test_damaged_sums_of_blocks_are_noticed(tmp_path: Path, damage: str) -> None:
+    path = save_checkpoint(tmp_path, 1, {"model": {"a": torch.ones(4, 4)}}, {}, with_blocks=True, fs=FaultyFiles())
+    file, content = path / "blocks.json", (path / "blocks.json").read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        sums = json.loads(content)["files"]["model.safetensors"]
+        changed = {
+            "other sums": content.replace(sums[0][:8].encode(), b"00000000"),
+            "fewer sums": json.dumps({"size": 1 << 17, "files": {"model.safetensors": []}}).encode(),
+            "no json": b"{",
+            "bad header": json.dumps({"size": 0, "files": {"model.safetensors": sums}}).encode(),
+        }[damage]
+        file.write_bytes(changed)
+        records = json.loads((path / "MANIFEST.json").read_text())
+        records["files"]["blocks.json"] = {"size": len(changed), "sha256": hashlib.sha256(changed).hexdigest()}
+        (path / "MANIFEST.json").write_text(json.dumps(records))
+    with pytest.raises(CheckpointError, match="no checkpoint can be used"):
+        load_latest(tmp_path, lambda path, reason: None, halves)

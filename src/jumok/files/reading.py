@@ -46,7 +46,7 @@ def verify_directory(directory: Path) -> dict[str, FileRecord]:
     """Compare every file with the manifest: all sizes first, because that is quick, then all SHA-256 sums."""
     records = read_manifest(directory)
     for name, record in records.items():
-        _require_size(directory / name, record)
+        require_size(directory / name, record)
     for name, record in records.items():
         open_verified(directory / name, record).close()
     return records
@@ -54,8 +54,8 @@ def verify_directory(directory: Path) -> dict[str, FileRecord]:
 
 def open_verified(path: Path, record: FileRecord) -> BufferedReader:
     """Open a file after comparing its size and SHA-256 with the record, in bounded memory."""
-    _require_size(path, record)
-    with _reading_explained(path), ExitStack() as closed_on_failure:
+    require_size(path, record)
+    with reading_explained(path), ExitStack() as closed_on_failure:
         file = closed_on_failure.enter_context(open(path, "rb"))
         digest = hashlib.file_digest(file, "sha256")
         _require_sum(path, record, digest.hexdigest())
@@ -66,7 +66,7 @@ def open_verified(path: Path, record: FileRecord) -> BufferedReader:
 
 def read_verified(path: Path, record: FileRecord, limit: int) -> bytes:
     """Return the content of a file after comparing exactly these bytes with the record."""
-    _require_size(path, record)
+    require_size(path, record)
     data = read_bounded(path, limit)
     _require_sum(path, record, hashlib.sha256(data).hexdigest())
     return data
@@ -77,7 +77,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
     size = regular_size(path)
     if size > limit:
         raise UnreadableError(path, f"has {size:,} bytes, at most {limit:,} are expected")
-    with _reading_explained(path), open(path, "rb") as file:
+    with reading_explained(path), open(path, "rb") as file:
         return file.read(size)
 
 
@@ -94,7 +94,7 @@ def _parse_record(where: Path, name: str, entry: object) -> FileRecord:
 
 def regular_size(path: Path) -> int:
     """Return the size of a regular file; refuse anything else, such as a link or a directory."""
-    with _reading_explained(path):
+    with reading_explained(path):
         status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
@@ -102,7 +102,8 @@ def regular_size(path: Path) -> int:
     return status.st_size
 
 
-def _require_size(path: Path, record: FileRecord) -> None:
+def require_size(path: Path, record: FileRecord) -> None:
+    """Refuse a file that has another size than its record says."""
     size = regular_size(path)
     if size != record.size:
         raise UnreadableError(path, f"is damaged: it has {size:,} bytes, {MANIFEST} says {record.size:,}")
@@ -114,7 +115,8 @@ def _require_sum(path: Path, record: FileRecord, sha256: str) -> None:
 
 
 @contextmanager
-def _reading_explained(path: Path) -> Iterator[None]:
+def reading_explained(path: Path) -> Iterator[None]:
+    """Turn an OSError into an UnreadableError."""
     try:
         yield
     except FileNotFoundError as error:

@@ -182,7 +182,7 @@ def _choose_length(recipe: Recipe, plan: Plan, began: float) -> Plan:
 def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
     """Seconds of one update, on real examples, with a model that is thrown away."""
     model = new_model(recipe, settings)
-    loss = group.shard(model, recipe.loss(model, settings))
+    loss = group.shard(model, recipe.loss(model, settings), choose_hardware(settings).dtype)
     optimizer, epochs = make_optimizer(model, settings, group), recipe.epochs(settings)
     gradients = Gradients(loss, optimizer, may_split=not group.sharded, precision=choose_hardware(settings))
     gradients.fill([epochs.largest()])  # batches that do not fit into memory are split from here on

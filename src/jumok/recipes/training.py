@@ -342,7 +342,7 @@ class _Job:
         if settings.compile:
             compile_layers(model, group)
         full_model = new_model(recipe, settings) if group.sharded and group.rank == 0 else model
-        loss = group.shard(model, recipe.loss(model, settings))
+        loss = group.shard(model, recipe.loss(model, settings), choose_hardware(settings).dtype)
         count = validated_examples(recipe, settings)
         return Trainer(
             model=model,

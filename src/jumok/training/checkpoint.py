@@ -1,6 +1,6 @@
 """Checkpoints: the complete state of a training, from which it resumes with the same bits.
 
-    checkpoints/step-00012000/  <group>.safetensors …  state.json  MANIFEST.json
+    checkpoints/step-00012000/  <group>.safetensors …  state.json  MANIFEST.json  (sharded trainings: blocks.json)
 
 A second checkpoint of the same step is `step-00012000.2`. There is no pickle, so loading cannot run code.
 """
@@ -21,6 +21,7 @@ from jumok import files
 from jumok.bundle import current_weight_name
 from jumok.errors import CheckpointError
 from jumok.files import REAL_FILES, FileRecord, FileSystem, UnreadableError
+from jumok.training.checkpoint_parts import BLOCKS, BlockSums, Rows, read_rows
 
 STATE = "state.json"
 
@@ -48,12 +49,14 @@ def save_checkpoint(
     *,
     keep: int = 2,
     protect: Collection[int] = (),
+    with_blocks: bool = False,
     fs: FileSystem = REAL_FILES,
 ) -> Path:
     """Write a checkpoint, verify it, and only then remove old ones. Return its path.
 
     The newest `keep` undamaged ones remain, and those of the steps in `protect`. Later steps are removed: the training
     went back and will reach them differently. Raises `WriteError` or `CheckpointError`, the old ones untouched.
+    Of a checkpoint `with_blocks`, a part can be read and verified.
     """
     if keep < 2:
         raise ValueError(f"keep is {keep}: with fewer than 2, one damaged checkpoint would end a training")
@@ -62,10 +65,13 @@ def save_checkpoint(
             raise ValueError(f"group {group!r}: a name of lower-case letters and _ is expected")
     files.make_directory_durably(fs, directory)
     contents = {"step": step, "groups": sorted(tensors), "state": dict(state)}
+    sums = BlockSums() if with_blocks else None
     contents_of: dict[str, bytes | Callable[[], bytes]] = {
-        group + _SUFFIX: partial(_format_tensors, members) for group, members in tensors.items()
+        group + _SUFFIX: partial(_format_group, group + _SUFFIX, members, sums) for group, members in tensors.items()
     }
     contents_of[STATE] = files.format_json(contents, limit=_MAX_STATE_BYTES)
+    if sums is not None:
+        contents_of[BLOCKS] = sums.to_bytes  # called last, when all are known
     size = sum(tensor.nbytes for members in tensors.values() for tensor in members.values())
     path = directory / _unused_name(directory, step)
     files.write_directory_durably(fs, path, contents_of, bytes_needed=size)
@@ -78,22 +84,39 @@ def save_checkpoint(
     return path
 
 
-def load_latest(directory: Path, on_rejected: Callable[[Path, str], None]) -> Checkpoint | None:
+def load_latest(
+    directory: Path,
+    on_rejected: Callable[[Path, str], None],
+    rows: Rows | None = None,
+    agree: Callable[[str, str | None], str | None] = lambda _, problem: problem,
+) -> Checkpoint | None:
     """Return the newest undamaged checkpoint, or None if there are no checkpoints. `on_rejected` is called with each
-    damaged one and the reason: hours of work may be lost with it. Raises `CheckpointError` if none can be used."""
+    damaged one and the reason: hours of work may be lost with it. Raises `CheckpointError` if none can be used.
+    With `rows`, tensors are only the parts that it names. `agree` gets the name of a checkpoint and what is wrong with
+    it for this process, and returns what is wrong with it for any process."""
     rejected = []
     for _, _, path in _newest_first(directory):
-        try:
-            return _read_checkpoint(path)
-        except UnreadableError as error:
-            if not error.damaged:  # an older one would discard what another version or user can still read
-                raise CheckpointError(str(error)) from error
-            rejected.append(error.problem)
-            on_rejected(path, error.problem)
+        found = _checkpoint_or_problem(path, rows)
+        problem = agree(path.name, found if isinstance(found, str) else None)
+        if problem is None:
+            assert not isinstance(found, str)
+            return found
+        rejected.append(problem)
+        on_rejected(path, problem)
     if rejected:
         advice = "Restore it from a copy, or start again with `fresh=True`."
         raise CheckpointError(f"{directory}: no checkpoint can be used. {' '.join(rejected)} {advice}")
     return None
+
+
+def _checkpoint_or_problem(path: Path, rows: Rows | None) -> Checkpoint | str:
+    """The checkpoint, or what is wrong with it."""
+    try:
+        return _read_checkpoint(path, rows)
+    except UnreadableError as error:
+        if not error.damaged:  # an older one would discard what another version or user can still read
+            raise CheckpointError(str(error)) from error
+        return error.problem
 
 
 def newest_step(directory: Path) -> int | None:
@@ -201,6 +224,11 @@ def _is_undamaged(path: Path) -> bool:
     return True
 
 
+def _format_group(name: str, members: Mapping[str, Tensor], sums: BlockSums | None) -> bytes:
+    data = _format_tensors(members)
+    return data if sums is None else sums.add(name, data)
+
+
 def _format_tensors(members: Mapping[str, Tensor]) -> bytes:
     """Return safetensors bytes. Tied tensors share memory, which safetensors refuses: each is written as a copy."""
     seen: set[int] = set()
@@ -213,7 +241,7 @@ def _format_tensors(members: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save(separate)
 
 
-def _read_checkpoint(path: Path) -> Checkpoint:
+def _read_checkpoint(path: Path, rows: Rows | None) -> Checkpoint:
     records = files.read_manifest(path)
     if STATE not in records:
         raise UnreadableError(path / STATE, "is not in the manifest")
@@ -226,18 +254,39 @@ def _read_checkpoint(path: Path) -> Checkpoint:
         raise UnreadableError(path / STATE, "does not belong to the files beside it")
     if contents["step"] != int(match[1]):
         raise UnreadableError(path / STATE, f"is of step {contents['step']}, not of the step in the directory's name")
-    tensors = {group: _read_group(path, group, records) for group in groups}
+    tensors = {group: _read_group(path, group, records, rows) for group in groups}
     return Checkpoint(path, contents["step"], tensors, contents["state"])
 
 
-def _read_group(path: Path, group: str, records: Mapping[str, FileRecord]) -> dict[str, Tensor]:
+def _read_group(
+    path: Path, group: str, records: Mapping[str, FileRecord], rows: Rows | None = None
+) -> dict[str, Tensor]:
     where = path / (group + _SUFFIX)
     if where.name not in records:
         raise UnreadableError(where, "is not in the manifest")
-    record = records[where.name]
-    try:
-        loaded = safetensors.torch.load(files.read_verified(where, record, record.size))
-    except safetensors.SafetensorError as error:
-        raise UnreadableError(where, f"is not a safetensors file ({error})") from error
+    if rows is not None and BLOCKS in records:
+        loaded = read_rows(path, group, records, _with_current_names(rows))
+    else:
+        loaded = _read_all(where, records[where.name])
+        if rows is not None:
+            loaded = {
+                name: _part(tensor, _with_current_names(rows)(group, name, tensor.shape))
+                for name, tensor in loaded.items()
+            }
     # Copied into memory that torch aligns, as in an uninterrupted training: rounding may depend on alignment.
     return {current_weight_name(name): loaded.pop(name).clone() for name in list(loaded)}
+
+
+def _part(tensor: Tensor, rows: slice | None) -> Tensor:
+    return tensor if rows is None else tensor[rows]
+
+
+def _with_current_names(rows: Rows) -> Rows:
+    return lambda group, name, shape: rows(group, current_weight_name(name), shape)
+
+
+def _read_all(where: Path, record: FileRecord) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load(files.read_verified(where, record, record.size))
+    except safetensors.SafetensorError as error:
+        raise UnreadableError(where, f"is not a safetensors file ({error})") from error

@@ -19,6 +19,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from jumok.errors import ConfigError, OtherProcessError, TrainingError
 from jumok.model.devices import CPU
+from jumok.training.checkpoint_parts import Rows
 from jumok.training.gradient_sums import GradientSums, start_sum
 
 JOIN_TIMEOUT = timedelta(minutes=5)  # for all processes to start: machines need not start at the same moment
@@ -35,8 +36,11 @@ class ProcessGroup:
 
     rank, size, sharded = 0, 1, False
 
-    def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """Keep only this process's part of the model, if sharded. Returns the loss function to use from then on."""
+    def shard(
+        self, model: nn.Module, loss: Callable[[Any], Tensor], product: torch.dtype = torch.float32
+    ) -> Callable[[Any], Tensor]:
+        """Keep only this process's part of the model, if sharded. Returns the loss function to use from then on.
+        `product` is the number format of matrix products."""
         return loss
 
     def unsharded(self) -> "ProcessGroup":
@@ -46,6 +50,14 @@ class ProcessGroup:
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The full tensors of the model or its optimizer on rank 0. A collective: all processes must call it."""
         return dict(tensors)
+
+    def rows_to_read(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Rows | None:
+        """Which rows of the tensors of a checkpoint this process holds; None: all of them."""
+        return None
+
+    def with_rows(self, rows: Tensor, like: Tensor) -> Tensor:
+        """The tensor, sharded as `like` is, of which this process has read these rows (see `rows_to_read`)."""
+        return rows
 
     def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
         """The part of a full tensor that this process holds, sharded as `like` is."""

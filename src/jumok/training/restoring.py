@@ -29,6 +29,14 @@ def require_same_checkpoint(names: Sequence[str | None]) -> None:
         )
 
 
+def agree_on_checkpoint(group: ProcessGroup, name: str | None, problem: str | None = None) -> str | None:
+    """Tell all processes which checkpoint this one has read (None: there is none) and what is wrong with it; returns
+    what is wrong with it for any process. An error if they have read different ones. A collective."""
+    told = group.all_gather([name, problem])
+    require_same_checkpoint([name for name, _ in told])
+    return next((problem for _, problem in told if problem is not None), None)
+
+
 def require_same_order(checkpoint: Checkpoint, epochs: Epochs, *, allowed: bool) -> bool:
     """Whether the epoch that was begun has the same batches as before. If not and not `allowed`, an error."""
     same = bool(checkpoint.state["order"] == epochs.digest(checkpoint.state["progress"]["epoch"]))
@@ -41,10 +49,10 @@ def require_same_order(checkpoint: Checkpoint, epochs: Epochs, *, allowed: bool)
 
 
 def restore_weights(model: nn.Module, checkpoint: Checkpoint, group: ProcessGroup) -> None:
-    """Load the weights; of a sharded model, this process's part."""
+    """Load the weights; of a sharded model, this process's part, which is all that it has read."""
     try:
         weights, own = checkpoint.tensors["model"], model.state_dict()
-        parts = {name: group.local_part(weight, own.get(name, weight)) for name, weight in weights.items()}
+        parts = {name: group.with_rows(weight, own.get(name, weight)) for name, weight in weights.items()}
         model.load_state_dict(parts)
     except RuntimeError as error:
         raise CheckpointError(
@@ -60,4 +68,4 @@ def restore_optimizer_state(optimizer: torch.optim.Optimizer, checkpoint: Checkp
     for param_group, current in zip(optimizer.param_groups, settings, strict=True):
         param_group.update(current)
     for parameter, moments in optimizer.state.items():
-        moments.update({name: group.local_part(moment, parameter) for name, moment in moments.items()})
+        moments.update({name: group.with_rows(moment, parameter) for name, moment in moments.items()})

@@ -148,17 +148,18 @@ class RunDirectory:
         tensors: Mapping[str, Mapping[str, Tensor]],
         state: Mapping[str, Any],
         *,
-        keep: int = 2,
         protect: Collection[int] = (),
+        **options: Any,
     ) -> Path:
         """Save a checkpoint, after syncing the log: a training resumed from it appends what comes after `step`.
-        Callers log everything up to `step` first, the entry `checkpoint` of `step` last."""
+        Callers log everything up to `step` first, the entry `checkpoint` of `step` last. `options` are those of the
+        function `save_checkpoint`."""
         if self._log.exists():
             with files.explained_writing(self._log):
                 with self._fs.open_to_append(self._log) as file:
                     self._fs.sync(file)
                 self._fs.sync_directory(self.path)
-        return save_checkpoint(self.checkpoints, step, tensors, state, keep=keep, protect=protect, fs=self._fs)
+        return save_checkpoint(self.checkpoints, step, tensors, state, protect=protect, **options, fs=self._fs)
 
     def save_attention(self, step: int, data: bytes) -> None:
         """Keep what a validation recorded to be looked at. Raise OSError or WriteError if it cannot be written."""

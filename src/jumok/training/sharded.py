@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from jumok.model.layers import DecoderLayer, EncoderLayer
+from jumok.training.checkpoint_parts import Rows
 from jumok.training.distributed import MultiProcess
 
 
@@ -31,16 +33,27 @@ class Sharded(MultiProcess):
 
     sharded = True
 
-    def shard(self, model: nn.Module, loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
-        """Keep only this process's part of every trained weight. Returns the loss function to use from then on."""
+    def shard(
+        self, model: nn.Module, loss: Callable[[Any], Tensor], product: torch.dtype = torch.float32
+    ) -> Callable[[Any], Tensor]:
+        """Keep only this process's part of every trained weight. Returns the loss function to use from then on.
+        The weights of layers are sent in the number format of matrix products; gradients are summed in float32."""
         # A view matters only to code that changes it in place, which no layer does.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
         wrapped = _Loss(model, loss)
         # Weights that are not trained have neither gradient nor moments: every process holds them in full.
         fixed = {parameter for parameter in model.parameters() if not parameter.requires_grad}
         mesh = init_device_mesh(self.device.type, (self.size,))
-        for module in [*_units(model), wrapped]:
-            fully_shard(module, mesh=mesh, ignored_params=fixed)
+        policies: dict[nn.Module, MixedPrecisionPolicy] = {}
+        if product != torch.float32:
+            # Autocast converts the inputs. Norms and what the loss uses are computed in float32.
+            policy = MixedPrecisionPolicy(param_dtype=product, reduce_dtype=torch.float32, cast_forward_inputs=False)
+            for unit in _units(model):
+                policies |= {norm: MixedPrecisionPolicy() for norm in unit.modules() if isinstance(norm, nn.LayerNorm)}
+                policies[unit] = policy
+        for module in [*(policies or _units(model)), wrapped]:
+            mixed = policies.get(module, MixedPrecisionPolicy())
+            fully_shard(module, mesh=mesh, mp_policy=mixed, ignored_params=fixed)
             assert isinstance(module, FSDPModule)
             module.set_gradient_divide_factor(1.0)  # the sum of the gradients, not their mean
             module.set_force_sum_reduction_for_comms(True)
@@ -74,6 +87,29 @@ class Sharded(MultiProcess):
             if self.rank == 0:
                 found[name] = full
         return found
+
+    def rows_to_read(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Rows:
+        """Which rows of the tensors of a checkpoint this process holds; None: all of them."""
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        held = {("model", name): tensor for name, tensor in model.state_dict().items()}
+        held |= {("optimizer", f"optimizer.state.{index}"): each for index, each in enumerate(parameters)}
+
+        def rows(group: str, name: str, shape: Sequence[int]) -> slice | None:
+            like = held.get((group, name if group == "model" else name.rpartition(".")[0]))
+            if not isinstance(like, DTensor) or tuple(shape) != like.shape:
+                return None
+            most = -(-shape[0] // self.size)
+            start = min(self.rank * most, shape[0])
+            return slice(start, start + len(like.to_local()))
+
+        return rows
+
+    def with_rows(self, rows: Tensor, like: Tensor) -> Tensor:
+        """The tensor, sharded as `like` is, of which this process has read these rows; another shape is left alone."""
+        if not isinstance(like, DTensor) or rows.shape != like.to_local().shape:
+            return rows
+        shape, stride = like.shape, like.stride()
+        return DTensor.from_local(rows, like.device_mesh, like.placements, shape=shape, stride=stride)
 
     def local_part(self, tensor: Tensor, like: Tensor) -> Tensor:
         """The part of a full tensor that this process holds, sharded as `like` is; another shape is left alone."""

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from jumok.training.precision import Precision
 from jumok.training.progress import Epochs, Progress, TrainingBatch, TrainingOptions, Validation
 from jumok.training.records import ATTENTION, past_results, read_log
 from jumok.training.restoring import (
-    require_same_checkpoint,
+    agree_on_checkpoint,
     require_same_order,
     restore_optimizer_state,
     restore_progress,
@@ -174,7 +175,9 @@ class Trainer:
         """Dummy forward and backward pass, so that this rank joins FSDP's collectives."""
         progress = self.progress
         batch = next(self.epochs.batches(progress.epoch, [progress.position]))
-        (self.gradients.loss(batch) * 0).backward()  # type: ignore[no-untyped-call]
+        with self.precision.computing():
+            loss = self.gradients.loss(batch)
+        (loss * 0).backward()  # type: ignore[no-untyped-call]
 
     def _seed(self, index: int) -> None:
         """Seed each batch of each step anew: it depends on no validation, no resume and no number of processes."""
@@ -441,15 +444,19 @@ class Trainer:
         last, best = self._steps_to_average()
         self._log({"event": "checkpoint"})
         if self.leads:
-            self.run.save_checkpoint(progress.step, tensors, state, protect={*last, *best})
+            blocks = self.group.sharded  # each process reads only its part again
+            self.run.save_checkpoint(progress.step, tensors, state, protect={*last, *best}, with_blocks=blocks)
         self._saved = time.perf_counter()
         self.group.barrier()
 
     def _restore(self) -> None:
         """Load the newest checkpoint, if there is one."""
-        checkpoint = load_latest(self.run.checkpoints, self._report_rejected)
+        rows = self.group.rows_to_read(self.model, self.optimizer)
         # Nobody may go on before all have read it: rank 0 may write another one below.
-        require_same_checkpoint(self.group.all_gather(checkpoint.path.name if checkpoint else None))
+        agree = partial(agree_on_checkpoint, self.group)
+        checkpoint = load_latest(self.run.checkpoints, self._report_rejected, rows, agree)
+        if checkpoint is None:
+            agree(None)
         if self.leads:
             self._cut_log(checkpoint)
         if checkpoint is None:
