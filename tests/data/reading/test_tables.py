@@ -338,6 +338,12 @@ def test_utf8_with_some_bad_lines_stays_utf8(write: Write) -> None:
     assert find_encoding(path) == "utf-8"
 
 
+@pytest.mark.parametrize("word", ["L'œil", "Une œuvre", "Œuvres", "un œuf"])
+def test_words_that_begin_with_a_ligature_are_read_in_iso_8859_15(write: Write, word: str) -> None:
+    path = write("a.tsv", f"{word}\tx\nL'été dernier, très fatigué, désolé, à côté de là.\ty\n", "iso8859-15")
+    assert read(path)[0][0] == (word, "x")
+
+
 def test_fractions_and_accents_of_windows_1252_are_no_letters_of_iso_8859_15(write: Write) -> None:
     french = "L'été dernier, très fatigué, désolé, il a marché à côté de la forêt, près de là.\tx\n"
     texts = f"{3 * french}D´où vient le blé ? Après 2½ années, à Orléans, ça a été récolté.\ty\n"

@@ -144,7 +144,8 @@ class _LineCounts:
 
     def _of_western_europe(self) -> list[str]:
         """Windows-1252, or ISO-8859-15 if its other eight characters stand where they may only there: € after numbers,
-        and œ, š and ž inside words. Both, if some characters speak for one and some for the other."""
+        œ, š and ž inside words, and œ at the start of usual ones. Both, if some characters speak for one and some for
+        the other."""
         if any(byte in self.high_bytes for byte in range(0x80, 0xA0)):
             return ["cp1252"]
         sample = b"\n".join(self.sample)
@@ -171,7 +172,8 @@ class _LineCounts:
 
 _ASCII = bytes(range(128))
 _LETTER = rb"[A-Za-z\xC0-\xFF]"
-_LATIN_9 = re.compile(rb"%b[\xA8\xB8\xBD]%b|[0-9][ \xA0]?\xA4" % (_LETTER, _LETTER))
+_EYE_OR_WORK = rb"(?<![0-9])[\xBC\xBD](?:u%b|il\b)" % _LETTER  # œil, œuf, œuvre: no fraction is followed so
+_LATIN_9 = re.compile(rb"%b[\xA8\xB8\xBD]%b|[0-9][ \xA0]?\xA4|%b" % (_LETTER, _LETTER, _EYE_OR_WORK))
 _AFTER_NUMBERS = re.compile(rb"[0-9] ?[\xBC-\xBE](?!%b)" % _LETTER)  # ¼ ½ ¾
 
 
