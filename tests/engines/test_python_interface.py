@@ -17,9 +17,8 @@ from jumok.engines.options import (
     DecodingOptions,
     GenerationKeywords,
     GenerationOptions,
-    PaintingKeywords,
-    PaintingOptions,
 )
+from jumok.engines.painter.options import PaintingKeywords, PaintingOptions
 from jumok.engines.painter.text import TextPainter
 from jumok.engines.translator.text import TextTranslator
 from jumok.errors import ArgumentError
