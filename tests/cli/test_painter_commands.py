@@ -15,9 +15,10 @@ from PIL import Image
 from jumok.bundle import load_bundle
 from jumok.cli.app import run as run_command
 from jumok.engines.loading import load
-from jumok.errors import ArgumentError, BundleError, ConfigError
+from jumok.errors import ArgumentError, BundleError, ConfigError, InputError
 from jumok.recipes import training
 from jumok.recipes.painter import train_painter
+from jumok.recipes.training import plan
 from jumok.training import auto
 from jumok.training.trainer import StoppedEarly, Trainer
 
@@ -225,3 +226,37 @@ def test_bad_data_is_refused_before_anything_is_trained(jumok: Jumok, tmp_path: 
     assert ended.code == 2
     assert "20 of 32 pictures cannot be used, more than a third:\n20 × no such picture" in ended.err
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_is_learned_from(tmp_path: Path) -> None:
+    """Pictures of other sizes and colours are fitted; nothing is left out in silence."""
+    write_pictures(tmp_path)
+    directory, table = tmp_path / "pictures", tmp_path / "captions.tsv"
+    Image.new("CMYK", (40, 24), "red").save(directory / "print.jpg")
+    Image.new("RGB", (9, 9)).save(
+        directory / "film.webp", save_all=True, append_images=[Image.new("RGB", (9, 9), "red")]
+    )
+    Image.new("RGB", (16, 16)).save(directory / "nameless.png")
+    (directory / "broken.png").write_bytes(b"\x89PNG\r\n")
+    with open(table, "a", encoding="utf-8") as file:
+        file.write("print.jpg\ta print\nfilm.webp\ta film\nbroken.png\tnothing\ngone.png\tnothing\nprint.jpg\t\n")
+    facts = plan("painter", table, directory, settings={"model.patch": 5}).facts
+    reasons = {reason: found["examples"] for reason, found in facts["rejected"]["reasons"].items()}
+    assert reasons == {
+        "animated (2 frames); save one of them as a picture": [f"{table}:34 ({directory / 'film.webp'})"],
+        "not a PNG, JPEG, WebP or BMP picture": [f"{table}:35 ({directory / 'broken.png'})"],
+        "no such picture": [f"{table}:36 (gone.png)"],
+        "empty caption": [f"{table}:37"],
+        "a picture without a caption": [str(directory / "nameless.png")],
+    }
+    said = facts["layouts"][1]["what"]
+    assert "33 pictures, 15 × 15, colour: scaled to fit (2 sizes, from 16 × 16 to 40 × 24)" in said
+
+
+def test_one_picture_is_too_few(tmp_path: Path) -> None:
+    write_pictures(tmp_path)
+    (tmp_path / "one.tsv").write_text("red-red-0.png\tred above red\n")
+    for other in [path for path in (tmp_path / "pictures").iterdir() if path.name != "red-red-0.png"]:
+        other.unlink()
+    with pytest.raises(InputError, match="Give at least two different pictures"):
+        plan("painter", tmp_path / "one.tsv", tmp_path / "pictures")

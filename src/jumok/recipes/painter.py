@@ -29,6 +29,7 @@ from jumok.engines.painter.torch import TorchPainter
 from jumok.engines.torch_models import load_model
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig, preset
+from jumok.model.config.painter import PainterConfig
 from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens
 from jumok.model.painter import FIRST_CODE, Painter
@@ -102,11 +103,12 @@ class PainterRecipe(Recipe):
 
     @classmethod
     def check_settings(cls, settings: Settings) -> None:
-        """See `Recipe`."""
-        super().check_settings(settings)
+        """See `Recipe`. Any patch will do: pictures are scaled so that patches fill them."""
         for name in settings.model:
             if name in OF_THE_PICTURES:
                 raise ConfigError(f"model.{name} is that of the pictures. Leave it out, or give `side=`.")
+        patch = settings.model.get("patch", PainterConfig.patch)
+        super().check_settings(settings.changed({"model.height": patch, "model.width": patch}))
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. One shape for all pictures is chosen from the headers of their files."""
