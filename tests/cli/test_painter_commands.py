@@ -206,6 +206,19 @@ def test_both_stages_share_the_minutes(painted: Path, tmp_path: Path, monkeypatc
     assert load_bundle(tmp_path / "run").config["codes"] == 8
 
 
+@pytest.mark.parametrize("repeated", [True, False])
+def test_validation_data_are_captions_and_a_directory_too(
+    jumok: Jumok, painted: Path, tmp_path: Path, repeated: bool
+) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "valid.tsv").write_text("red-blue-0.png\tred above blue\n")
+    shutil.copy(painted / "pictures" / "red-blue-0.png", tmp_path / "pictures")
+    valid = ["--valid", tmp_path / "valid.tsv", *(["--valid"] if repeated else []), tmp_path / "pictures"]
+    data = painted / "captions.tsv", painted / "pictures"
+    ended = jumok("train", "painter", *valid, *data, "-o", tmp_path / "run", "--steps=1", "--print-config")
+    assert (ended.code, "batch.tokens" in ended.out) == (0, True), ended.err
+
+
 def test_the_size_of_pictures_is_no_setting(painted: Path, tmp_path: Path) -> None:
     data = painted / "captions.tsv", painted / "pictures"
     with pytest.raises(ConfigError, match=r"model\.height is that of the pictures"):
