@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jumok.engines.painter.options import PaintingOptions
-from jumok.engines.painter.torch import TorchPainter
+from jumok.engines.painter.torch import LIKELY, TorchPainter
 from jumok.errors import ConfigError
 from jumok.model.config.painter import PainterConfig
 from jumok.model.painter import FIRST_CODE, Painter
@@ -51,9 +51,23 @@ def test_guidance_mixes_the_logits_with_and_without_the_caption(engine: TorchPai
     with torch.no_grad():
         for code in codes.tolist():
             rows = [engine.model(torch.tensor([[*caption, EOS]]), ids)[0, -1] for caption in (CAPTIONS[0], [])]
-            mixed = rows[1] + 2.5 * (rows[0] - rows[1])
-            assert int(mixed[FIRST_CODE:].argmax()) == code
+            mixed = (rows[1] + 2.5 * (rows[0] - rows[1]))[FIRST_CODE:]
+            likely = rows[0][FIRST_CODE:].softmax(0)
+            mixed[likely < LIKELY * likely.max()] = -torch.inf
+            assert int(mixed.argmax()) == code
             ids = torch.cat((ids, torch.tensor([[FIRST_CODE + code]])), 1)
+
+
+def test_strong_guidance_takes_only_what_is_likely_with_the_caption(engine: TorchPainter) -> None:
+    """Without that, what is least probable without the caption would win."""
+    for caption in CAPTIONS:
+        [found] = engine.paint([caption], PaintingOptions(n=8, guidance=50))
+        target = torch.from_numpy(found) + FIRST_CODE
+        ids = torch.cat((torch.full((8, 1), BOS), target[:, :-1]), 1)
+        with torch.no_grad():
+            probable = engine.model(torch.tensor([[*caption, EOS]] * 8), ids)[..., FIRST_CODE:].softmax(2)
+        taken = probable.gather(2, target[..., None] - FIRST_CODE)
+        assert (taken >= 0.999 * LIKELY * probable.amax(2, keepdim=True)).all()
 
 
 def test_no_guidance_is_the_picture_without_a_caption(engine: TorchPainter) -> None:

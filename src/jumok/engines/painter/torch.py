@@ -3,6 +3,7 @@ Axes: B captions, R pictures of each, N = B * R rows, S tokens of a caption with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from jumok.seeds import derive_seed
 from jumok.tokenizer import BOS, EOS
 
 PICTURES_AT_A_TIME = 64
+LIKELY = 0.1  # of the probability of the most probable image token: others are not taken if guidance is above 1
 Codes = npt.NDArray[np.int64]  # [N, T] of pictures
 
 
@@ -113,14 +115,20 @@ class TorchPainter(TorchEngine):
         return (self._only_end(len(ids)), cache) if cache.length == self.picture_tokens else self.step(ids, cache)
 
     def _guided_step(self, scale: float) -> Callable[[Tensor, GuidedCache], tuple[Tensor, GuidedCache]]:
-        """Classifier-free guidance (Ho & Salimans, 2022): logits = without + scale · (with − without the caption)."""
+        """Classifier-free guidance (Ho & Salimans, 2022): logits = without + scale · (with − without the caption).
+        Enlarged, the difference prefers what is least probable without the caption, however improbable it is with it:
+        only what is likely with the caption is taken (as in contrastive decoding, Li et al., 2022)."""
 
         def step(ids: Tensor, cache: GuidedCache) -> tuple[Tensor, GuidedCache]:
             if cache.both.length == self.picture_tokens:
                 return self._only_end(len(ids)), cache
             states, both = self.model.decode(torch.cat((ids, ids)), cache.both)
             with_caption, without = self.model.logits(states[:, -1]).float().chunk(2)
-            return self._log_softmax(without + scale * (with_caption - without)), GuidedCache(both)
+            guided = without + scale * (with_caption - without)
+            if scale > 1:
+                likely = with_caption - with_caption[:, FIRST_CODE:].amax(1, keepdim=True)
+                guided = guided.masked_fill(likely < math.log(LIKELY), -torch.inf)
+            return self._log_softmax(guided), GuidedCache(both)
 
         return step
 
