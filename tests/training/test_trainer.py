@@ -3,6 +3,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from jumok.errors import CheckpointError, TrainingError
 from jumok.training.averaging import average_checkpoints
 from jumok.training.checkpoint import load_latest
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
+from jumok.training.progress import Progress
+from jumok.training.trainer import Trainer
 
 
 def weights(toy: Toy) -> dict[str, Tensor]:
@@ -443,3 +446,15 @@ def test_attention_that_cannot_be_written_is_said_once_and_the_training_goes_on(
     [unsaved] = [event for event in toy.events if event["event"] == "unsaved"]
     assert unsaved["path"].endswith("attention")
     assert unsaved["reason"]
+
+
+def test_steps_whose_losses_all_overflowed_are_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer.__new__(Trainer)
+    trainer.progress, trainer._time_limit = Progress(), None
+    logged: list[object] = []
+    monkeypatch.setattr(trainer, "_log", logged.append)
+    trainer.schedule = lambda step: 0.1
+    for sums, losses in (((0.0, 0), []), ((6.0, 3), [2.0])):
+        trainer.updates = SimpleNamespace(read=lambda sums=sums: sums)  # type: ignore[assignment]
+        trainer._log_training()
+        assert [entry["loss"] for entry in logged] == losses  # type: ignore[index]

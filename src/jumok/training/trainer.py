@@ -293,6 +293,8 @@ class Trainer:
     def _log_training(self) -> None:
         self._read_results()
         progress = self.progress
+        if not progress.loss_tokens:  # in float16, the losses of all these steps may have overflowed
+            return
         loss = progress.loss_sum / progress.loss_tokens
         progress.loss_sum, progress.loss_tokens = 0.0, 0
         self._log({"event": "train", "loss": loss, "lr": self.schedule(progress.step)})
