@@ -23,12 +23,12 @@ ValueType = type[np.int32] | type[np.uint8]
 
 SHARD_EXAMPLES = 1 << 24
 _EXAMPLES_AT_A_TIME = 1000
-_STRIDE = 64
+_STRIDE = 16
 
 
 class _Column:
     """One column of one shard: the ids of all its examples, concatenated, and their lengths. Both are mapped; only the
-    offset of every 64th example is kept in memory."""
+    offset of every 16th example is kept in memory."""
 
     def __init__(self, ids: npt.NDArray[Any], lengths: npt.NDArray[np.int32]) -> None:
         self.ids, self.lengths = ids, lengths
@@ -37,13 +37,19 @@ class _Column:
         self._offsets = np.cumsum(sums) - sums
         self.total = int(sums.sum())
 
-    def places(self, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """[B] Lengths and offsets of these examples."""
+    def gather(self, indices: Indices) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """The concatenated ids of these examples, and their lengths."""
+        lengths = self.lengths[indices].astype(np.int64)
+        ends = np.cumsum(lengths)
+        first = np.repeat(self._offsets_of(indices) - ends + lengths, lengths)
+        return self.ids[first + np.arange(len(first))], lengths
+
+    def _offsets_of(self, indices: Indices) -> npt.NDArray[np.int64]:
         blocks, rest = np.divmod(indices, _STRIDE)
         before = np.arange(_STRIDE)
-        lengths = self.lengths[np.minimum(blocks[:, None] * _STRIDE + before, len(self.lengths) - 1)]
-        skipped = np.where(before < rest[:, None], lengths, 0).sum(1, dtype=np.int64)
-        return self.lengths[indices].astype(np.int64), self._offsets[blocks] + skipped
+        lengths = self.lengths.take(blocks[:, None] * _STRIDE + before, mode="clip")
+        offsets: npt.NDArray[np.int64] = self._offsets[blocks] + (lengths * (before < rest[:, None])).sum(1)
+        return offsets
 
 
 _Shard = Mapping[str, _Column]
@@ -77,16 +83,16 @@ class TokenStore:
 
     def gather(self, column: str, indices: Indices) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The concatenated ids of several examples, and their lengths."""
-        found = [(rows, data, *data.places(own)) for rows, data, own in self._in_shards(column, indices)]
-        lengths = np.zeros(len(indices), np.int64)
-        for rows, _, own_lengths, _ in found:
-            lengths[rows] = own_lengths
-        starts = np.cumsum(lengths) - lengths
-        ids = np.empty(int(lengths.sum()), np.int64)
-        for rows, data, own_lengths, offsets in found:
-            within = np.arange(int(own_lengths.sum())) - np.repeat(np.cumsum(own_lengths) - own_lengths, own_lengths)
-            ids[np.repeat(starts[rows], own_lengths) + within] = data.ids[np.repeat(offsets, own_lengths) + within]
-        return ids, lengths
+        found = [(rows, *data.gather(own)) for rows, data, own in self._in_shards(column, indices)]
+        if len(found) == 1:
+            [(_, ids, lengths)] = found
+            return ids.astype(np.int64), lengths
+        examples: list[npt.NDArray[Any]] = [np.empty(0, np.int64)] * len(indices)
+        for rows, ids, lengths in found:
+            for row, part in zip(rows, np.split(ids, np.cumsum(lengths)[:-1]), strict=True):
+                examples[row] = part
+        lengths = np.array([len(part) for part in examples], np.int64)
+        return np.concatenate([np.empty(0, np.int64), *examples]), lengths
 
     def gather_rows(self, column: str, indices: Indices) -> npt.NDArray[Any]:
         """[B, N] The ids of several examples of a column whose examples all have N ids: pictures of one shape."""
@@ -98,6 +104,9 @@ class TokenStore:
 
     def _in_shards(self, column: str, indices: Indices) -> Iterator[tuple[npt.NDArray[np.intp], _Column, Indices]]:
         """For each shard that has some of these examples: their rows in `indices`, the data, their numbers in it."""
+        if len(self._shards) == 1:
+            yield np.arange(len(indices)), self._shards[0][column], indices
+            return
         numbers = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(numbers):
             data = self._shards[number][column]
