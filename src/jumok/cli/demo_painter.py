@@ -61,9 +61,12 @@ def _test(painter: TextPainter, sheet: Path) -> None:
     painted = painter.paint([scene.caption for scene in scenes], temperature=TEMPERATURE, guidance=GUIDANCE)
     right = [shows(_pixels(pictures[0]), scene.scene) for pictures, scene in zip(painted, scenes, strict=True)]
     print(f"   drawn right: {sum(right) / len(right):.1%} of {len(right):,} captions")
-    for name, kind in (("at a place", "place"), ("in a relation", "relation"), ("several", "count")):
-        some = [ok for ok, scene in zip(right, scenes, strict=True) if _kind(scene) == kind]
-        print(f"   {sum(some) / max(1, len(some)):7.1%} {name}")
+    kinds = [_kind(scene) for scene in scenes]
+    languages = ["English" if scene.caption == scene.scene.caption("en") else "Korean" for scene in scenes]
+    for groups, names in ((kinds, ("at a place", "in a relation", "several")), (languages, ("English", "Korean"))):
+        for name in names:
+            some = [ok for ok, group in zip(right, groups, strict=True) if group == name]
+            print(f"   {sum(some) / max(1, len(some)):7.1%} {name}")
     contact_sheet([enlarged(pictures[0], 3) for pictures in painted[:SHOWN]], columns=8).save(sheet)
     print(f"   the first {SHOWN} → {sheet}")
     for ok, scene in list(zip(right, scenes, strict=True))[:8]:
@@ -77,4 +80,4 @@ def _pixels(picture: Any) -> Any:
 
 
 def _kind(drawn: DrawnScene) -> str:
-    return "place" if drawn.scene.place else "count" if drawn.scene.count > 1 else "relation"
+    return "at a place" if drawn.scene.place else "several" if drawn.scene.count > 1 else "in a relation"
