@@ -184,6 +184,7 @@ register(
         recipe="jumok.recipes.painter:PainterRecipe",
         facade="jumok.engines.painter.text:TextPainter",
         evaluation="jumok.recipes.evaluating.painter:evaluate",
+        lens="jumok.lens.painter:trace",
         command="jumok.cli.train_painter:command",
     )
 )

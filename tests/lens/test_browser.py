@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import TEXT, Visitor, as_number, make_run, numbers_of_table, numbers_of_values, served, shows
-from small_models import make_classifier, make_language_model
+from small_models import make_classifier, make_image_classifier, make_language_model, make_painter
 
 import jumok
 from jumok import lens
@@ -20,14 +20,22 @@ from jumok.lens.saved import save_page, saved_start
 from jumok.lens.session import Entry, Session
 from jumok.lens.traces import Trace
 from jumok.model.positions import sinusoids
+from jumok.pictures import png_bytes
 from jumok.tokenizer import Tokenizer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="No Chromium is installed: the explorer's page is not tested.")
 TRANSLATOR = ("home", "journey", "atlas", "knockout", "beams", "positions", "softhard", "training", "compare")
-VIEWS = [*(("translator", view) for view in TRANSLATOR), ("classifier", "decision"), ("language_model", "surprise")]
-OTHER_TEXT = "cat dog bird ."  # for the classifier and the language model
+VIEWS = [
+    *(("translator", view) for view in TRANSLATOR),
+    ("classifier", "decision"),
+    ("language_model", "surprise"),
+    ("image_classifier", "patches"),
+    ("painter", "painting"),
+]
+OTHER_TEXT = "cat dog bird ."  # for the classifier, the language model and the painter
+PIXELS = np.random.default_rng(1).integers(0, 256, (10, 12, 1), dtype=np.uint8)
 
 
 Sessions = dict[str, tuple[Session, dict[str, Any]]]
@@ -42,10 +50,16 @@ def open_sessions(run: Path, tokenizer: Tokenizer) -> Sessions:
     """Of each task what the explorer is asked, and what its page begins with."""
     other = {"text": OTHER_TEXT, "samples": [OTHER_TEXT], "path": "run"}
     classifier, language_model = make_classifier(tokenizer, run), make_language_model(tokenizer, run)
+    image_classifier, painter = make_image_classifier(run), make_painter(tokenizer, run)
+    picture = run / "small.png"
+    picture.write_bytes(png_bytes(PIXELS))
+    shown = {"text": "small.png", "samples": ["small.png"], "path": "run", "files": {"small.png": str(picture)}}
     return {
         "translator": open_session(run, TEXT),
         "classifier": (Session([Entry("classifier", lambda: classifier)]), other),
         "language_model": (Session([Entry("lm", lambda: language_model)]), other),
+        "image_classifier": (Session([Entry("vit", lambda: image_classifier)], None, {"small.png": picture}), shown),
+        "painter": (Session([Entry("painter", lambda: painter)]), other),
     }
 
 
@@ -309,7 +323,7 @@ def test_letters_typed_quickly_are_one_step_back(opened: Any) -> None:
     page.wait_for_function("(text) => document.querySelector('#sentence').value === text", arg=TEXT)
 
 
-@pytest.mark.parametrize("task", ["translator", "classifier", "language_model"])
+@pytest.mark.parametrize("task", ["translator", "classifier", "language_model", "image_classifier", "painter"])
 def test_a_saved_page_opens_as_a_file_and_offers_only_what_it_holds(
     visitor: Visitor, sessions: Sessions, tmp_path: Path, task: str
 ) -> None:
@@ -323,8 +337,9 @@ def test_a_saved_page_opens_as_a_file_and_offers_only_what_it_holds(
         assert len(page.locator("main").inner_text()) > 30
         assert "left out of the saved page" not in page.locator("main").inner_text()
     page = visitor.open(path.as_uri(), view="home", language="ko")
-    assert page.locator(".answer").inner_text() == lens.trace(session.model(0), start["text"]).output
-    assert page.locator("header select").count() == 0  # no other model
+    traced = start.get("files", {}).get(start["text"], start["text"])
+    assert page.locator(".answer").inner_text() == lens.trace(session.model(0), traced).output
+    assert page.locator(".settings select").count() == 0  # no other model
     assert page.locator(".sample").count() == 0
     missing = page.locator("[data-left-out]").evaluate_all("(items) => items.map((item) => item.dataset.leftOut)")
     assert missing == (["models", "sentences", "model"] if task == "translator" else ["model"])
@@ -395,6 +410,12 @@ PLACES: list[tuple[str, dict[str, Any]]] = [
     ("classifier", {"view": "journey", "name": "encoder.1.self.weights", "head": 1}),
     ("language_model", {"view": "surprise"}),
     ("language_model", {"view": "knockout", "off": "decoder.1.self/0"}),
+    ("image_classifier", {"view": "patches"}),
+    ("image_classifier", {"view": "patches", "label": "star", "other": "cross", "query": 4, "layer": 1, "head": 0}),
+    ("image_classifier", {"view": "journey", "name": "encoder.embedded"}),
+    ("painter", {"view": "painting", "seed": 2, "guidance": 1}),
+    ("painter", {"view": "painting", "step": 4, "word": 1, "layer": 0, "head": 1}),
+    ("painter", {"view": "atlas", "kind": "cross"}),
 ]
 
 
@@ -527,11 +548,100 @@ def test_back_shows_the_sentence_of_before_in_its_box(opened: Any) -> None:
     page.wait_for_function("(text) => document.querySelector('#sentence').value === text", arg=TEXT)
 
 
-def test_a_trace_in_a_notebook_can_be_clicked(visitor: Visitor, trace: Trace) -> None:
-    page = visitor.page
-    page.goto("about:blank")
-    page.set_content(trace._repr_html_())
-    frame = page.frame_locator("iframe")
-    frame.get_by_role("link", name="Attention atlas").click()
-    frame.locator(".atlas-big canvas").wait_for()
-    assert frame.locator(".answer").inner_text() == trace.output
+def test_a_trace_in_a_notebook_can_be_clicked(visitor: Visitor, trace: Trace, sessions: Sessions) -> None:
+    pictures = lens.trace(sessions["image_classifier"][0].model(0), PIXELS)
+    for one, view, found in (
+        (trace, "Attention atlas", ".atlas-big canvas"),
+        (pictures, "Picture and patches", "figure >> text=What each patch adds"),
+    ):
+        page = visitor.page
+        page.goto("about:blank")
+        page.set_content(one._repr_html_())
+        frame = page.frame_locator("iframe")
+        frame.get_by_role("link", name=view).click()
+        frame.locator(found).wait_for()
+        assert frame.locator(".answer").inner_text() == one.output
+
+
+def test_patches_of_a_picture_add_up_to_the_decision_of_its_classifier(
+    visitor: Visitor, urls: dict[str, str], sessions: Sessions
+) -> None:
+    session, start = sessions["image_classifier"]
+    traced = lens.trace(session.model(0), start["files"]["small.png"], hide=True)
+    best, second = np.argsort(-traced["class_scores"].values)[:2]
+    parts, scores, hidden = (traced[f"{name}_scores"].values for name in ("patch", "class", "hidden"))
+    page = visitor.open(urls["image_classifier"], view="patches")
+    difference = float(scores[best] - scores[second])
+    total = float((parts[:, best] - parts[:, second]).sum())
+    for key, value in (("patches", total), ("difference", difference)):
+        assert shows(page.locator(f'[data-sum="{key}"]').inner_text(), value)
+    bias = session.model(0).engine.model.head.bias
+    assert shows(page.locator('[data-sum="bias"]').inner_text(), float(bias[best] - bias[second]))
+    figure = page.locator("figure", has_text="What is lost if it is hidden")
+    figure.locator("canvas").focus()
+    for key in ("ArrowDown", "Home", "ArrowRight"):  # the first begins at the patch that counts most
+        page.keyboard.press(key)
+    said = figure.locator(".readout").inner_text()
+    row, column = map(int, re.findall(r"row (\d), column (\d)", said)[0])
+    assert column == 1
+    one = hidden[3 * row + column]
+    assert shows(said.split(": ")[1], difference - float(one[best] - one[second]))
+    page.keyboard.press("Enter")  # its attention
+    page.wait_for_selector(f"text=What the patch of row {row}, column 1 attends to")
+    page.wait_for_selector('body[data-shown^="patches "]')
+
+
+def test_a_picture_of_this_computer_is_opened_in_the_page(
+    visitor: Visitor, urls: dict[str, str], sessions: Sessions
+) -> None:
+    page = visitor.open(urls["image_classifier"], view="home")
+    other = png_bytes(255 - PIXELS.transpose(1, 0, 2))
+    page.locator("input[type=file]").set_input_files({"name": "mine.png", "mimeType": "image/png", "buffer": other})
+    page.wait_for_selector(".pair >> text=mine.png")
+    classifier = sessions["image_classifier"][0].model(0)
+    assert page.locator(".answer").inner_text() == classifier.classify(other).label
+    assert page.locator("#sentence").input_value() == "mine.png"
+
+
+def test_tokens_of_a_painting_show_their_words_and_words_where_they_act(
+    visitor: Visitor, urls: dict[str, str], sessions: Sessions
+) -> None:
+    painter = sessions["painter"][0].model(0)
+    traced = lens.trace(painter, OTHER_TEXT)
+    page = visitor.open(urls["painter"], view="painting", step=4)
+    weights = np.mean([traced[f"decoder.{layer}.cross.weights"].values for layer in range(2)], 0).mean(0)
+    starts = [i for i, token in enumerate(traced.sides["encoder"]) if token.startswith(("\u2581", "<"))]
+    words = np.add.reduceat(weights, starts, 1)  # token × word
+    assert page.locator("[data-word]").count() == words.shape[1]
+    for word in range(words.shape[1]):
+        assert shows(page.locator(f'[data-word="{word}"]').inner_text(), float(words[4, word]))
+    assert shows(page.locator('[data-token="gain"]').inner_text(), float(traced["caption_gain"].values[4]))
+    token = traced.facts["chosen"][4]
+    assert shows(
+        page.locator('[data-token="probability"]').inner_text(), float(traced["probabilities"].values[4, token])
+    )
+    page.locator('[data-word="1"]').click()
+    page.wait_for_selector("text=Where “dog” acts")
+    figure = page.locator("figure", has_text="Where “dog” acts")
+    figure.locator("canvas").focus()
+    page.keyboard.press("ArrowLeft")
+    assert shows(figure.locator(".readout").inner_text().split(": ")[1], float(words[4, 1]))
+    page.locator("input[type=range]").fill("2")  # as after two steps
+    assert page.locator(".painting-side h3").inner_text() == f"Token {traced.sides['chosen'][1]} at row 0, column 1"
+    assert shows(page.locator('[data-word="0"]').inner_text(), float(words[1, 0]))
+
+
+def test_another_picture_is_painted_with_another_seed(
+    visitor: Visitor, urls: dict[str, str], sessions: Sessions
+) -> None:
+    page = visitor.open(urls["painter"], view="painting", guidance=4)
+    page.get_by_role("button", name="Paint another").click()
+    page.wait_for_selector("text=seed 1, guidance 4")
+    painter = sessions["painter"][0].model(0)
+    with page.expect_download() as download:
+        page.locator("figure").first.get_by_role("button", name="CSV").click()
+    shown = numbers_of_table(Path(download.value.path()).read_text(encoding="utf-8-sig"))
+    assert shown == painter.paint_arrays([OTHER_TEXT], seed=1, guidance=4)[0][0].flatten().tolist()
+    page.locator("#sentence").fill("cat zebra .")
+    page.wait_for_selector("text=No caption of the training has these words")
+    assert "zebra" in page.locator(".status").inner_text()

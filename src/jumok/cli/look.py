@@ -28,12 +28,15 @@ from jumok.tasks import task_named
 PORT = 8420
 EXAMPLES = 100  # of a file, at most, for ranking heads
 SAMPLES = 6
+MOST_PICTURES = 24  # of a directory, evenly spread
 ANIMAL = "The animal didn't cross the street because it was too tired."  # a sentence of the built-in corpus
 
 
 @click.command(cls=ColumnsCommand, epilog='Example: jumok look -m run "I am a student."')
 @MODEL
-@click.argument("sentence", required=False, help="The sentence to begin with.")
+@click.argument(
+    "sentence", required=False, help="The sentence to begin with; a caption; or a picture, or a directory of pictures."
+)
 @click.option("--save", type=PATH, metavar="FILE", help="Write the page of this sentence to one HTML file and exit.")
 @click.option(
     "--port",
@@ -86,16 +89,36 @@ def open_session(model: Path, sentence: str | None = None, **hardware: Any) -> t
     from jumok.lens.session import Session
 
     session = Session(_entries(model, hardware), model if (model / "run.json").exists() else None)
-    _require_texts(session.model(0), model)
-    return session, _start(model, session.model(0), sentence)
+    loaded = session.model(0)
+    if hasattr(loaded, "tokenizer"):
+        return session, _start(model, loaded, sentence)
+    session.pictures = _pictures(model, sentence)
+    names = list(session.pictures)
+    files = {name: str(path) for name, path in session.pictures.items()}  # for the Python that the page gives
+    return session, {"path": str(model), "text": names[0], "samples": names, "files": files}
+
+
+def _pictures(model: Path, given: str | None) -> dict[str, Path]:
+    """The pictures that the page can be asked for, by their names."""
+    from jumok.pictures import PICTURE_SUFFIXES
+
+    if given is None:
+        raise InputError(f"Give a picture to begin with: jumok look -m {model} PICTURE.png")
+    path = Path(given)
+    if not path.is_dir():
+        return {path.name: path}
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURE_SUFFIXES)
+    if not files:
+        raise InputError(f"{path}: holds no pictures.")
+    return {file.relative_to(path).as_posix(): file for file in files[:: -(-len(files) // MOST_PICTURES)]}
 
 
 def _require_texts(loaded: Any, model: Path) -> None:
-    """Refuse a model that reads no texts: the page shows tokens."""
+    """Refuse a model that reads no texts."""
     if not hasattr(loaded, "tokenizer"):
         raise ConfigError(
-            f"{model}: the explorer shows models of texts. What a classifier of pictures looks at is drawn by: "
-            f"jumok plot patches -m {model} PICTURE -o patches.png"
+            f"{model}: heads are ranked on texts, and this model classifies pictures. "
+            f"Its page shows what it looks at: jumok look -m {model} PICTURE.png"
         )
 
 

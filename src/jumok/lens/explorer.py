@@ -21,7 +21,7 @@ from jumok.errors import ConfigError, JumokError
 from jumok.lens.session import Session
 
 ADDRESS = "127.0.0.1"
-LARGEST_REQUEST = 1 << 20  # bytes
+LARGEST_REQUEST = 1 << 25  # bytes; a photo is large
 TYPES = {".js": "text/javascript", ".css": "text/css", ".json": "application/json", ".html": "text/html"}
 POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; "

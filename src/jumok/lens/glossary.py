@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jumok
+from jumok.lens.tracing import lens_module
 from jumok.tasks import resolve
 
 ROOT = Path(jumok.__file__).parent
@@ -53,7 +54,14 @@ MEANINGS = {
     "pooled": Meaning("mean or maximum of the states over the tokens", "jumok.model.classifier:pool"),
     "class_scores": Meaning("pooled · W + b (+ n-gram scores)", "jumok.model.classifier:Classifier.forward"),
     "class_probabilities": Meaning("softmax(scores / temperature)", "jumok.metrics.classification:probabilities"),
+    "patches": Meaning("the values that each patch sees", "jumok.model.patches:split_into_patches"),
+    "picture": Meaning("the pixels, from 0 to 255", "jumok.pictures.decoding:read_picture"),
     "surprise": Meaning("−log₂ P(token)", "jumok.lens.language_model:trace"),
+}
+
+
+LEARNED_POSITIONS = {
+    "positions": Meaning("a trained vector for each position", "jumok.model.positions:LearnedPositions")
 }
 
 
@@ -70,8 +78,14 @@ def source_line(reference: str) -> str:
     return f"{path.as_posix()}:{inspect.getsourcelines(found)[1]}"
 
 
-def glossary() -> dict[str, dict[str, str]]:
-    """The formula and the source line of every kind of value."""
-    return {
-        kind: {"formula": meaning.formula, "source": source_line(meaning.source)} for kind, meaning in MEANINGS.items()
-    }
+def glossary(task: str, positions: str) -> dict[str, dict[str, str]]:
+    """The formula and the source line of every kind of value. `positions` is that of the config. `MEANINGS` of a task's
+    own file are those that it alone has, or that are something else there; "decoder.ids" are those of the decoder only.
+    They have a `kind` of their own: the page has no words for it in other languages."""
+    own = (LEARNED_POSITIONS if positions == "learned" else {}) | getattr(lens_module(task), "MEANINGS", {})
+    found = {kind: _described(meaning) for kind, meaning in MEANINGS.items()}
+    return found | {kind: {**_described(meaning), "kind": f"{task}.{kind}"} for kind, meaning in own.items()}
+
+
+def _described(meaning: Meaning) -> dict[str, str]:
+    return {"formula": meaning.formula, "source": source_line(meaning.source)}

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import Rejections
+from jumok.errors import ConfigError
 from jumok.lens.interventions import changed, mean_outputs
-from jumok.lens.tracing import torch_engine
+from jumok.lens.tracing import lens_module, torch_engine
 from jumok.model.recording import attentions
-from jumok.tasks import resolve, task_named
+from jumok.tasks import task_named
 
 
 @dataclass(frozen=True)
@@ -68,5 +69,7 @@ def read_examples(model: Any, path: Path, rejections: Rejections, **reading: Any
 
 def _of_task(model: Any, name: str) -> Any:
     """A function of the file of `lens/` that belongs to the task of a model."""
-    lens = resolve(task_named(model.task).lens or "")
-    return resolve(f"{lens.__module__}:{name}")
+    module = lens_module(model.task)
+    if not hasattr(module, name):
+        raise ConfigError(f"Heads of a {task_named(model.task).title} cannot be ranked: choose a model of texts.")
+    return getattr(module, name)

@@ -7,7 +7,7 @@ sent with the trace; other arrays when the page asks for them, or, in a saved pa
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ from jumok.lens.glossary import glossary
 from jumok.lens.traces import Trace, TracedArray
 from jumok.tokenizer import SPACE_MARK
 
-INLINE = (".weights", ".mask", ".layer_ids", ".layer_probabilities", "class_scores", "class_probabilities", "surprise")
+INLINE = (
+    *(".weights", ".mask", ".layer_ids", ".layer_probabilities", "class_scores", "class_probabilities", "surprise"),
+    *("picture", "patch_scores", "hidden_scores", "caption_gain"),
+)
 TOP_LOGITS = 10  # tokens of a row of logits; a page never shows the whole vocabulary
 
 
@@ -31,13 +34,13 @@ def document(trace: Trace, *, identity: str = "", room: int | None = None) -> di
         "task": trace.task,
         "text": trace.text,
         "output": trace.output,
-        "sides": trace.sides,
+        "sides": {side: _shown_side(trace, side) for side in trace.sides},
         "facts": {name: value for name, value in trace.facts.items() if name != "vocabulary"},
         "search": trace.search.to_dict() if trace.search else None,
         "predictions": predictions(trace),
         "arrays": {name: _described(trace, name) for name in shown},
         "tokens": _shown_tokens(trace),
-        "glossary": glossary(),
+        "glossary": glossary(trace.task, trace.facts["config"].get("positions", "")),
         "unknown": _is_unknown(trace),
         "left_out": [],
     }
@@ -69,9 +72,15 @@ def predictions(trace: Trace) -> list[dict[str, Any]] | None:
 
 def _shown_tokens(trace: Trace) -> dict[int, str]:
     """The texts of the ids that layers would say."""
-    vocabulary = trace.facts["vocabulary"]
+    vocabulary = trace.facts.get("vocabulary", ())
     ids = {int(token) for array in trace.find("*.layer_ids").values() for token in array.values.flat}
     return {token: vocabulary[token] for token in sorted(ids)}
+
+
+def _shown_side(trace: Trace, side: str) -> Sequence[str]:
+    """The tokens of a side. Each place of a picture is a word of its own."""
+    tokens = trace.sides[side]
+    return [SPACE_MARK + token for token in tokens] if side in trace.facts.get("places", ()) else tokens
 
 
 def _is_unknown(trace: Trace) -> bool:

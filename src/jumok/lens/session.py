@@ -4,9 +4,9 @@ before anything runs; a request names models by their number, never by a path.""
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from jumok.lens.interventions import changed
 from jumok.lens.page import document, encoded
 from jumok.lens.replay import recorded_attention, recorded_steps
 from jumok.lens.traces import Trace
-from jumok.lens.tracing import torch_engine, trace
+from jumok.lens.tracing import lens_module, torch_engine, trace
 from jumok.tasks import task_named, task_of_config
 from jumok.training.records import read_log, read_run
 
@@ -49,7 +49,10 @@ class TraceRequest(Request):
     """A text, and how it is traced."""
 
     model: int = 0
-    text: str = Field(max_length=LONGEST_TEXT)
+    text: str = Field(max_length=LONGEST_TEXT)  # of a classifier of pictures: the name of one
+    picture: str | None = None  # the file of a picture that the page was given, as base64
+    seed: int | None = Field(default=None, ge=0, le=2**31)  # of a picture that is painted
+    guidance: float | None = Field(default=None, ge=0, le=100)
     target: str | None = Field(default=None, max_length=LONGEST_TEXT)
     target_ids: list[int] | None = Field(default=None, max_length=1_000)  # the same by ids
     force: list[int] | None = Field(default=None, max_length=1_000)  # ids that the output begins with
@@ -91,8 +94,10 @@ class Entry:
 class Session:
     """Loaded models and the traces that a page has seen. For several threads: one model runs at a time."""
 
-    def __init__(self, entries: Sequence[Entry], run: Path | None = None) -> None:
-        self.entries, self.run = list(entries), run
+    def __init__(
+        self, entries: Sequence[Entry], run: Path | None = None, pictures: Mapping[str, Path] | None = None
+    ) -> None:
+        self.entries, self.run, self.pictures = list(entries), run, pictures or {}  # by the names that the page uses
         self._loaded: dict[int, Any] = {}
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         self._running = threading.RLock()
@@ -127,13 +132,20 @@ class Session:
             check()
             model = self.model(request.model)
             with _changes(model, request.changes):
-                found = trace(model, request.text, **_options(request, model, check))
+                source, options = self._requested(request, model, check)
+                found = trace(model, source, **options)
+            found = found if isinstance(source, str) else replace(found, text=request.text)
             self._count += 1
             identity = f"t{self._count}"
             self._traces[identity] = found
             while len(self._traces) > KEPT_TRACES:
                 self._traces.popitem(last=False)
         return document(found, identity=identity, room=room)
+
+    def _requested(self, request: TraceRequest, model: Any, check: Callable[[], None]) -> tuple[Any, dict[str, Any]]:
+        """What is traced, and the options of `trace`. Tasks of pictures say it themselves."""
+        of_task = getattr(lens_module(model.task), "requested", None)
+        return of_task(request, self.pictures) if of_task else (request.text, _options(request, model, check))
 
     def array(self, identity: str, name: str) -> bytes:
         """The values of an array of a trace, as float32."""

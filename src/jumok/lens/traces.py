@@ -44,6 +44,8 @@ _AXES: dict[str, tuple[str, ...]] = {
     "pooled": ("d_model",),
     "class_scores": ("class",),
     "patch_scores": ("position", "class"),
+    "hidden_scores": ("position", "class"),
+    "caption_gain": ("position",),
     "picture": ("row", "column", "channel"),
     "patches": ("position", "value"),
     "class_probabilities": ("class",),
@@ -238,7 +240,7 @@ def _in_order(name: str) -> tuple[int, int, int, int, str]:
     stacks = ("encoder", "decoder")
     parts = name.split(".")
     stack = stacks.index(parts[0]) if parts[0] in stacks else 2
-    inputs = ("ids", "embedding", "scaled", "positions", "embedded")
+    inputs = ("patches", "ids", "embedding", "scaled", "positions", "embedded")
     inner = ("norm", "q", "k", "v", "scores", "mask", "masked", "weights", "mixed", "merged", "hidden", "output")
     last = (*inputs, *inner, "residual", "layer_ids", "layer_probabilities")
     layer = int(parts[1]) if len(parts) > 2 and parts[1].isdigit() else -1 if parts[-1] in inputs else 1_000

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,18 +21,25 @@ TOP = 10  # tokens that a layer would say
 CHANGES: ContextVar[dict[str, Any] | None] = ContextVar("changes", default=None)  # those of `changed`, while it holds
 
 
-def trace(model: Any, text: str, **options: Any) -> Trace:
-    """The trace of a text through a loaded model, `jumok.load(…)`: a translator, a classifier or a language model.
+def trace(model: Any, text: Any, **options: Any) -> Trace:
+    """The trace of a text through a loaded model, `jumok.load(…)`: a translator, a classifier, a language model;
+    of a caption, or of a picture.
 
     A translator also takes `target="…"` (forced instead of searched for), `prefix="…"` (the output begins with it),
     `replace={position: token}` (other source tokens), and the options of `DecodingOptions`; a language model takes
-    `continue_by=`, the number of tokens to generate first.
+    `continue_by=`, the number of tokens to generate first. A caption takes `codes=` of a given picture, or the options
+    of `jumok paint`; a picture takes `hide=True`, to run with each of its patches hidden too.
     """
     reference = getattr(task_named(model.task), "lens", None)
     if reference is None:
         raise ConfigError(f"A {task_named(model.task).title} cannot be traced.")
     found: Trace = resolve(reference)(model, text, **options)
     return found
+
+
+def lens_module(task: str) -> ModuleType:
+    """The file of `lens/` that belongs to a task, with its `trace` and whatever else differs from task to task."""
+    return import_module((task_named(task).lens or "").split(":")[0])
 
 
 def torch_engine(model: Any) -> Any:

@@ -26,7 +26,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from jumok.model.attention import MultiHeadAttention
-from jumok.model.embeddings import Embedder
+from jumok.model.embeddings import Embedder, TokenEmbedding
 from jumok.model.layers import AddNorm, FeedForward
 from jumok.model.patches import PatchEmbedder
 
@@ -72,20 +72,27 @@ def attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
 
 
 def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, handles: list[Any]) -> None:
-    """Both stacks share the embedder: what it computed is named when the stack that it was for starts."""
-    embed = model.embed
+    """Both stacks share the embedder, unless the decoder has tokens of its own: what it computed is named when the
+    stack that it was for starts."""
+    embed: Any = model.embed
     assert isinstance(embed, Embedder | PatchEmbedder)
     pending: Recorded = {}
 
-    def on_tokens(inputs: tuple[Any, ...], output: Tensor) -> None:
-        if isinstance(embed, PatchEmbedder):
-            pending.update(patches=inputs[0], embedding=output)
-        else:
-            pending.update(ids=inputs[0], embedding=embed.tokens.weight[inputs[0]], scaled=output)
+    def on_tokens(tokens: Any) -> Callable[[tuple[Any, ...], Tensor], None]:
+        def keep(inputs: tuple[Any, ...], output: Tensor) -> None:
+            if isinstance(embed, PatchEmbedder):
+                pending.update(patches=inputs[0], embedding=output)
+            else:
+                pending.update(ids=inputs[0], embedding=tokens.weight[inputs[0]], scaled=output)
 
-    def on_positions(inputs: tuple[Any, ...], output: Tensor) -> None:
-        table = embed.positions.forward(inputs[0].new_zeros(1, *inputs[0].shape[1:]), *inputs[1:])
-        pending.update(positions=table, embedded=output)
+        return keep
+
+    def on_positions(positions: Any) -> Callable[[tuple[Any, ...], Tensor], None]:
+        def keep(inputs: tuple[Any, ...], output: Tensor) -> None:
+            table = positions.forward(inputs[0].new_zeros(1, *inputs[0].shape[1:]), *inputs[1:])
+            pending.update(positions=table, embedded=output)
+
+        return keep
 
     def on_start(name: str) -> Callable[..., None]:
         def take(*_: Any) -> None:
@@ -94,8 +101,10 @@ def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, ha
 
         return take
 
-    on_output(embed.tokens, on_tokens)
-    on_output(embed.positions, on_positions)
+    other: Any = [model] if isinstance(getattr(model, "tokens", None), TokenEmbedding) else []
+    for owner in (embed, *other):
+        on_output(owner.tokens, on_tokens(owner.tokens))
+        on_output(owner.positions, on_positions(owner.positions))
     for name in ("encoder", "decoder"):
         if hasattr(model, name):
             handles.append(getattr(model, name).register_forward_pre_hook(on_start(name)))

@@ -10,6 +10,7 @@ import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 export const id = "compare";
+export const tasks = ["translator", "classifier", "language_model"];
 
 export async function show(root, app) {
   const { place } = app;

@@ -28,7 +28,8 @@ export async function show(root, app) {
   }
 }
 
-async function probabilities(app) {
+/** The probabilities of a classifier of texts or pictures. */
+export async function probabilities(app) {
   const [shares, scores] = await Promise.all(["class_probabilities", "class_scores"].map((name) => app.source.array(app.trace, name)));
   const { classes } = app.trace.facts;
   const order = [...classes.keys()].sort((a, b) => shares.data[b] - shares.data[a]);
@@ -38,7 +39,7 @@ async function probabilities(app) {
     caption: app.trace.glossary.class_probabilities.formula,
     picture: barChart({ rows, series: [t("column.probability")], range: [0, 1], label: t("decision.probabilities") }),
     name: "probabilities",
-    python: `${loading(app)}found = model.classify(${JSON.stringify(app.trace.text)}).probabilities\nvalues = sorted(found.items(), key=lambda one: -one[1])\n`,
+    python: `${loading(app)}found = model.classify(${JSON.stringify(app.inputOf(app.trace))}).probabilities\nvalues = sorted(found.items(), key=lambda one: -one[1])\n`,
   });
 }
 

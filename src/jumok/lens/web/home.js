@@ -1,7 +1,10 @@
 // The first page: what the model is, sentences to try, and where to go.
 
 import { fill, h, number } from "jumok/dom.js";
+import { smallPicture } from "jumok/picture.js";
 import { metric, t } from "jumok/texts.js";
+
+const OWN_VIEW = { image_classifier: "patches", painter: "painting" };
 
 export const id = "home";
 export const beforeSearch = true; // it shows nothing of the search
@@ -9,14 +12,16 @@ export const beforeSearch = true; // it shows nothing of the search
 export async function show(root, app) {
   const { card = {}, config = {}, task } = app.model;
   const languages = (card.languages ?? []).join(" → ");
+  const picture = app.trace && (await app.source.array(app.trace, "picture"));
   fill(
     root,
     h("section", { class: "hero" }, h("h1", {}, t("home.title")), h("p", { class: "lead" }, t("home.lead"))),
-    app.trace && h("blockquote", { class: "pair" }, h("p", {}, app.trace.text), h("p", {}, app.trace.output)),
+    app.trace && h("blockquote", { class: "pair" }, h("p", {}, app.trace.text), picture && smallPicture(picture, 160, app.trace.text), h("p", {}, app.trace.output)),
     h(
       "p",
       { class: "doors" },
-      h("button", { type: "button", class: "primary", onclick: () => app.go({ view: "journey" }) }, t("home.journey")),
+      OWN_VIEW[task] && h("button", { type: "button", class: "primary", onclick: () => app.go({ view: OWN_VIEW[task] }) }, t(`view.${OWN_VIEW[task]}`)),
+      h("button", { type: "button", class: OWN_VIEW[task] ? "" : "primary", onclick: () => app.go({ view: "journey" }) }, t("home.journey")),
       h("button", { type: "button", onclick: () => app.go({ view: "atlas" }) }, t("home.atlas")),
     ),
     samples(app),
@@ -27,8 +32,8 @@ export async function show(root, app) {
       { class: "facts" },
       fact(t("card.task"), t(`task.${task}`)),
       languages && fact(t("card.languages"), languages),
-      ...["encoder_layers", "decoder_layers", "heads", "d_model", "d_ff", "vocabulary"]
-        .filter((name) => config[name] !== undefined)
+      ...["encoder_layers", "decoder_layers", "heads", "d_model", "d_ff", "vocabulary", "patch", "codes"]
+        .filter((name) => config[name] !== undefined && !(task === "image_classifier" && ["vocabulary", "decoder_layers"].includes(name)))
         .map((name) => fact(t(`card.${name}`), Number(config[name]).toLocaleString())),
       fact(t("card.norm"), t(`card.norm.${config.norm}`)),
       ...Object.entries(card.metrics ?? {})
@@ -42,7 +47,7 @@ function samples(app) {
   const sentences = app.start.samples ?? [];
   if (!sentences.length) return null;
   const list = sentences.map((text) => h("li", {}, h("button", { type: "button", class: "sample", onclick: () => app.choose(text) }, text)));
-  return [h("h2", {}, t("home.samples")), h("ul", { class: "samples" }, list)];
+  return [h("h2", {}, t({ image_classifier: "home.pictures", painter: "home.captions" }[app.model.task] ?? "home.samples")), h("ul", { class: "samples" }, list)];
 }
 
 /** A saved page does not hold everything: it says what is missing, and why. */

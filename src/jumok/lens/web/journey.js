@@ -56,7 +56,7 @@ export async function show(root, app) {
 
 /** The boxes of Figure 1 in order, each with the names of its values. */
 export function stationsOf(trace) {
-  const names = Object.keys(trace.arrays).filter((name) => !/layer_(ids|probabilities)$/.test(name));
+  const names = Object.keys(trace.arrays).filter((name) => !/layer_(ids|probabilities)$|^picture$/.test(name));
   const stations = [];
   for (const name of names) {
     const parts = name.split(".");
@@ -122,7 +122,7 @@ function formulaOf(trace, name) {
 function meaningOf(trace, name) {
   const parts = name.split(".");
   const owner = parts.length === 2 ? "stack" : parts[2];
-  const kind = [`${owner}.${kindOf(name)}`, kindOf(name)].find((one) => trace.glossary[one]);
+  const kind = [name, `${owner}.${kindOf(name)}`, kindOf(name)].find((one) => trace.glossary[one]);
   return { kind, formula: "", source: "", ...trace.glossary[kind] };
 }
 
@@ -246,7 +246,7 @@ async function withNumbers(app, array, indices, row, column) {
       return `${number(raw, 4)} × √${app.trace.facts.config.d_model} = ${result}`;
     }
     case "embedded":
-      return `${number((await get("scaled")).at(row, column), 4)} + ${number((await get("positions")).at(row, column), 4)} = ${result}`;
+      return `${number(((await get("scaled")) ?? (await get("embedding"))).at(row, column), 4)} + ${number((await get("positions")).at(row, column), 4)} = ${result}`;
     case "scores":
     case "masked": {
       const [q, k] = [(await get("q")).row(row), (await get("k")).row(column)];

@@ -11,6 +11,7 @@ import { t } from "jumok/texts.js";
 import { NeedsServer } from "jumok/api.js";
 
 export const id = "knockout";
+export const tasks = ["translator", "classifier", "language_model"];
 
 export async function show(root, app) {
   const off = new Set((app.place.off ?? "").split(",").filter(Boolean));

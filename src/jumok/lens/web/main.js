@@ -9,16 +9,18 @@ import { choice, fill, focused, h, refocus, segments, writing } from "jumok/dom.
 import * as home from "jumok/home.js";
 import * as journey from "jumok/journey.js";
 import * as knockout from "jumok/knockout.js";
+import * as painting from "jumok/painting.js";
+import * as patches from "jumok/patches.js";
 import * as positions from "jumok/positions.js";
 import * as softhard from "jumok/softhard.js";
 import * as surprise from "jumok/surprise.js";
 import { speak, t } from "jumok/texts.js";
 import * as training from "jumok/training.js";
 
-const VIEWS = [home, decision, surprise, journey, atlas, knockout, beams, positions, softhard, training, compare];
-const NUMBERS = new Set(["layer", "head", "query", "model", "step", "node", "beam", "window", "sentence"]);
+const VIEWS = [home, decision, surprise, patches, painting, journey, atlas, knockout, beams, positions, softhard, training, compare];
+const NUMBERS = new Set(["layer", "head", "query", "model", "step", "node", "beam", "window", "sentence", "seed", "guidance", "word"]);
 
-const FORGOTTEN = { sentence: null, target: null, force: null, node: null, off: null }; // with another sentence
+const FORGOTTEN = { sentence: null, target: null, force: null, node: null, off: null, step: null, word: null, query: null }; // with another sentence
 
 const TYPING = 2000; // milliseconds: letters typed with shorter pauses are one change of the sentence
 
@@ -27,6 +29,7 @@ class App {
     this.source = new Source(start);
     this.start = start;
     this.trace = null;
+    this.opened = new Map(); // pictures that the page was given, by name: files as base64
     this.main = h("main", { id: "view", tabindex: "-1" });
     this.status = h("p", { class: "status", role: "status" });
     this.place = this.readPlace();
@@ -78,7 +81,7 @@ class App {
       await speak(this.language, (name) => this.source.texts(name));
       this.frame();
     }
-    if (["text", "model", "target", "sentence"].some((key) => before[key] !== this.place[key])) await this.ask();
+    if (["text", "model", "target", "sentence", "seed", "guidance"].some((key) => before[key] !== this.place[key])) await this.ask();
     else await this.render();
   }
 
@@ -114,8 +117,14 @@ class App {
   /** The request for the sentence of now. */
   request(changes = {}) {
     const target = this.place.target ? { target_ids: this.place.target.split(",").map(Number) } : {};
-    const { model = 0, sentence } = this.place;
-    return { model, text: this.text, sentence, ...target, ...changes };
+    const { model = 0, sentence, seed, guidance } = this.place;
+    const own = this.model.task === "painter" ? { seed, guidance } : { picture: this.opened.get(this.text) };
+    return { model, text: this.text, sentence, ...own, ...target, ...changes };
+  }
+
+  /** What was traced, as Python code names it: a text, or the path of a picture. */
+  inputOf(trace) {
+    return this.start.files?.[trace.text] ?? trace.text;
   }
 
   /** Trace the sentence of now and show the view. A search with beams takes long: the greedy output is shown before it. */
@@ -142,7 +151,7 @@ class App {
   async answer(trace, greedy) {
     const same = this.greedy && trace && String(trace.facts.chosen) === String(this.trace.facts.chosen);
     [this.trace, this.greedy] = [trace, greedy];
-    this.status.textContent = greedy ? t("status.greedy") : trace?.unknown ? t("status.unknown") : "";
+    this.status.textContent = greedy ? t("status.greedy") : this.warning(trace);
     this.output.textContent = trace?.output ?? "";
     this.output.classList.toggle("greedy", greedy);
     this.showSentences();
@@ -156,6 +165,13 @@ class App {
     const options = sentences.map((text, index) => [String(index), `${index + 1}. ${text}`]);
     const pick = (index) => this.go({ ...FORGOTTEN, sentence: Number(index) });
     fill(this.picker, this.source.live && sentences.length > 1 && choice(t("sentence.which"), options, String(this.place.sentence ?? 0), pick));
+  }
+
+  /** What makes an answer mean less than it seems to. */
+  warning(trace) {
+    const words = trace?.facts.unknown_words ?? [];
+    if (words.length) return t("status.unknown_words", { words: words.join(", ") });
+    return trace?.unknown ? t("status.unknown") : "";
   }
 
   get view() {
@@ -211,14 +227,8 @@ class App {
   frame() {
     const app = document.getElementById("app");
     const focus = focused(app);
-    this.input = h("textarea", {
-      id: "sentence",
-      rows: "1",
-      spellcheck: "false",
-      lang: this.model?.card?.languages?.[0],
-      placeholder: t("sentence.placeholder"),
-      ...writing((text) => this.type(text)),
-    });
+    const pictures = this.model.task === "image_classifier";
+    this.input = pictures ? this.pictureChoice() : this.textBox();
     this.input.value = this.text;
     this.input.disabled = !this.source.live && (this.start.traces?.length ?? 0) < 2;
     this.output = h("output", { for: "sentence", class: this.greedy ? "answer greedy" : "answer", lang: this.model?.card?.languages?.[1] });
@@ -237,13 +247,47 @@ class App {
         "header",
         {},
         h("div", { class: "brand" }, h("strong", {}, "Jumok"), h("span", { lang: "ko" }, "주목")),
-        h("div", { class: "question" }, h("label", { for: "sentence" }, t("sentence")), this.input, this.output, this.picker),
+        h("div", { class: "question" }, h("label", { for: "sentence" }, t(this.inputName)), pictures && this.source.live ? h("div", { class: "chooser" }, this.input, this.fileButton()) : this.input, this.output, this.picker),
         h("div", { class: "settings" }, this.settings()),
       ),
       this.status,
       h("div", { class: "columns" }, this.navigation, this.main),
     );
     refocus(app, focus);
+  }
+
+  /** Which words of the page say what goes into the model. */
+  get inputName() {
+    return { image_classifier: "input.picture", painter: "input.caption" }[this.model.task] ?? "sentence";
+  }
+
+  textBox() {
+    const { languages } = this.model.card ?? {};
+    return h("textarea", { id: "sentence", rows: "1", spellcheck: "false", lang: languages?.[0], placeholder: t("sentence.placeholder"), ...writing((text) => this.type(text)) });
+  }
+
+  pictureChoice() {
+    const names = new Set([...this.opened.keys(), ...(this.start.samples ?? []), this.text]);
+    return h("select", { id: "sentence", onchange: (event) => this.go({ text: event.target.value, ...FORGOTTEN }) }, [...names].map((name) => h("option", { value: name }, name)));
+  }
+
+  /** A button that opens a picture of this computer. */
+  fileButton() {
+    const file = h("input", { type: "file", accept: "image/*", hidden: true, onchange: () => file.files[0] && this.open(file.files[0]) });
+    return [h("button", { type: "button", onclick: () => file.click() }, t("input.open")), file];
+  }
+
+  async open(file) {
+    const address = await new Promise((resolve) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.readAsDataURL(file);
+    });
+    this.opened.set(file.name, address.slice(address.indexOf(",") + 1));
+    const again = this.text === file.name; // another file of this name
+    this.go({ text: file.name, ...FORGOTTEN });
+    this.frame();
+    if (again) await this.ask();
   }
 
   settings() {

@@ -11,6 +11,7 @@ import { t } from "jumok/texts.js";
 const [MOST_PRODUCTS, MOST_TURNED] = [60, 12]; // positions in a picture
 
 export const id = "positions";
+export const tasks = ["translator", "classifier", "language_model"];
 
 export async function show(root, app) {
   const { place } = app;

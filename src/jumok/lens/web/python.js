@@ -15,15 +15,16 @@ export function path(app) {
 export function tracing(app, trace = app.trace, more = []) {
   const several = (trace.facts.sentences?.length ?? 1) > 1;
   const [own, request] = [trace === app.trace, app.request()];
-  const parts = ["model", JSON.stringify(several && own ? request.text : trace.text)];
+  const parts = ["model", JSON.stringify(several && own ? request.text : app.inputOf(trace))];
+  for (const name of ["seed", "guidance"]) if (trace.task === "painter" && app.place[name] !== undefined) parts.push(`${name}=${app.place[name]}`);
   if (several && own) parts.push(`sentence=${app.place.sentence ?? 0}`);
   if (app.place.target && own && !more.length) parts.push(`target_ids=${list(request.target_ids)}`);
   return `trace(${[...parts, ...more].join(", ")})`;
 }
 
-/** Lines that load the model and leave the trace of the page in `found`. */
-export function traced(app) {
-  return `${loading(app)}from jumok.lens import trace\n\nfound = ${tracing(app)}\n`;
+/** Lines that load the model and leave the trace of the page in `found`; `more` are further arguments. */
+export function traced(app, more = []) {
+  return `${loading(app)}from jumok.lens import trace\n\nfound = ${tracing(app, app.trace, more)}\n`;
 }
 
 /** The code that gets an array of the trace, or its part at the given indices; `rows` if not all of them are shown. */

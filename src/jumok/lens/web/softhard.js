@@ -12,6 +12,7 @@ const STEPS = 200;
 const [LOWEST, HIGHEST] = [-3, 3]; // powers of ten around 1/√d_k; the ends are 0 and ∞
 
 export const id = "softhard";
+export const tasks = ["translator", "classifier", "language_model"];
 export const beforeSearch = true; // it shows nothing of the search
 
 export async function show(root, app) {
