@@ -54,8 +54,9 @@ def test_threads_are_used_during_a_call_only() -> None:
             return torch.get_num_threads()
 
     before = torch.get_num_threads()
-    assert Counting(None, threads=before + 2).threads_used() == before + 2
-    assert Counting(None).threads_used() == torch.get_num_threads() == before
+    model = torch.nn.Linear(1, 1)
+    assert Counting(model, threads=before + 2).threads_used() == before + 2
+    assert Counting(model).threads_used() == torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("task", TASKS)

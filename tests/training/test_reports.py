@@ -1,9 +1,10 @@
 """What a training says of itself while it goes on: the step, the time left, the epoch, and what became of averages."""
 
 import json
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.training.toy import Toy
@@ -38,19 +39,30 @@ def test_the_step_is_reported_once_a_second_and_no_more(tmp_path: Path, monkeypa
 def test_the_time_left_is_that_of_the_remaining_steps_and_validations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks = count()
-    monkeypatch.setattr(trainer, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(trainer, "time", SimpleNamespace(perf_counter=lambda: clock.now))
     monkeypatch.setattr(trainer, "REPORT_SECONDS", 0.0)
     toy = Toy(tmp_path / "run", average=1, validation_steps=1.0)  # as long as an update, as it turns out
+
+    def lasting_a_second(call: Callable[..., Any]) -> Callable[..., Any]:
+        def longer(*arguments: Any) -> Any:
+            clock.now += 1
+            return call(*arguments)
+
+        return longer
+
+    for method in ("_step", "_validate_on_rank_0"):
+        monkeypatch.setattr(trainer.Trainer, method, lasting_a_second(getattr(trainer.Trainer, method)))
     toy.go()
     reports = [event for event in toy.events if event["event"] == "step"]
-    each, validation = reports[-1]["seconds"] / 30, toy.trainer.progress.validation_seconds
-    assert each > 0
+    validation = toy.trainer.progress.validation_seconds
+    each = {report["step"]: report["seconds"] / report["step"] for report in reports}  # the mean so far
+    assert min(each.values()) > 0
     assert validation > 0
-    left = [event["seconds_left"] for event in reports]
-    assert left[-2] == pytest.approx(each + validation)
-    assert left[-9] == pytest.approx(8 * each + 2 * validation)  # after step 22: validations at 24 and 30
-    assert left == sorted(left, reverse=True)
+    left = {report["step"]: report["seconds_left"] for report in reports}
+    assert left[29] == pytest.approx(each[29] + validation)
+    assert left[22] == pytest.approx(8 * each[22] + 2 * validation)  # validations at 24 and 30
+    assert list(left.values()) == sorted(left.values(), reverse=True)
 
 
 def test_epochs_are_counted_from_one_and_the_last_is_not_one_too_many(tmp_path: Path) -> None:
