@@ -82,7 +82,7 @@ def train(files: list[str], run: Path, arguments: argparse.Namespace) -> dict[st
         taken = (time.perf_counter() - started) / 60
         known.write_text(json.dumps({"minutes": taken, "measured": MEASURED}), encoding="utf-8")
     card = json.loads((run / "model" / "card.json").read_text(encoding="utf-8"))
-    stage = json.loads((run / "image_tokens" / "model" / "card.json").read_text(encoding="utf-8"))
+    stage = json.loads((run / "first_stage" / "model" / "card.json").read_text(encoding="utf-8"))
     result: dict[str, Any] = json.loads(known.read_text(encoding="utf-8"))
     return result | {"parameters": card["parameters"], "bits": card["metrics"]["bits_per_token"]} | stage["metrics"]
 
