@@ -200,7 +200,7 @@ register_demo(
 register_demo(Demo("classifier", "jumok.cli.demo_classifier:run_demo", 1.0, "learns from reviews"))
 register_demo(Demo("lm", "jumok.cli.demo_language_model:run_demo", 1.0, "a language model of Korean sentences"))
 register_demo(Demo("vision", "jumok.cli.demo_vision:run_demo", 1.6, "a classifier of pictures, from drawn shapes"))
-register_demo(Demo("painter", "jumok.cli.demo_painter:run_demo", 8.0, "learns from drawn scenes with captions"))
+register_demo(Demo("painter", "jumok.cli.demo_painter:run_demo", 8.5, "learns from drawn scenes with captions"))
 register_demo(
     Demo(
         "before-attention",
