@@ -645,3 +645,35 @@ def test_another_picture_is_painted_with_another_seed(
     page.locator("#sentence").fill("cat zebra .")
     page.wait_for_selector("text=No caption of the training has these words")
     assert "zebra" in page.locator(".status").inner_text()
+
+
+def test_arrays_of_a_trace_that_the_server_no_longer_keeps_are_shown(
+    opened: Any, visitor: Visitor, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jumok.lens.session.KEPT_TRACES", 1)
+    page = opened(view="journey", text=f"{TEXT} ")
+    other = {"method": "POST", "headers": {"Content-Type": "application/json"}, "body": '{"text": "horse"}'}
+    assert page.evaluate("async (options) => (await fetch('/api/trace', options)).status", other) == 200
+    visitor.open(page.url.split("#")[0], view="journey", text=f"{TEXT} ", name="encoder.0.self.q")
+    values = trace["encoder.0.self.q"].values[0]
+    assert shows(page.locator('[data-statistic="max"]').inner_text(), float(values.max()))
+    assert all("422" in error for error in visitor.errors)  # the browser notes that the first request failed
+    visitor.errors.clear()
+
+
+def test_masked_cells_have_no_difference(opened: Any) -> None:
+    page = opened(view="compare", name="decoder.0.self.weights")
+    page.locator("figure canvas").focus()
+    page.keyboard.press("End")
+    assert "masked" in page.locator("figure .readout").inner_text()
+
+
+def test_a_narrow_window_has_no_sideways_scrolling(opened: Any, visitor: Visitor) -> None:
+    size = visitor.page.viewport_size
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
+    try:
+        for view in TRANSLATOR:
+            page = opened(view=view, text=f"{TEXT} {TEXT}")
+            assert page.evaluate("document.documentElement.scrollWidth") == 390, view
+    finally:
+        visitor.page.set_viewport_size(size)

@@ -173,6 +173,7 @@ def test_a_token_is_forced(server: Explorer) -> None:
         ({"text": "x", "changes": {"beta": -1}}, "beta"),
         ({"text": "x", "changes": {"heads": [["decoder.9.cross", 0, "zero"]]}}, "decoder.9.cross"),
         ({"text": "x", "beam": 1000}, "beam"),
+        ({"text": "x", "changes": {"positions": 10**9}}, "positions"),
         ({"text": "x" * 5000}, "The text has 5,000 characters; at most 4,000"),
         ({"text": "x", "force": [10**9]}, "not the id"),
     ],
@@ -183,7 +184,7 @@ def test_a_wrong_request_is_one_clear_error(server: Explorer, request_body: dict
     assert message in json.loads(body)["error"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"\xff"])
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000])
 def test_a_request_that_is_no_json_object_is_refused(server: Explorer, body: bytes) -> None:
     assert ask(server, "POST", "/api/trace", body)[0] == 400
     assert ask(server, "POST", "/api/trace", b"{}", **{"Content-Type": "text/plain"})[0] == 400

@@ -7,7 +7,7 @@ import torch
 from jumok import lens
 from jumok.engines.translator.text import TextTranslator
 from jumok.errors import ConfigError
-from jumok.lens.interventions import changed, mean_outputs
+from jumok.lens import changed, mean_outputs
 from jumok.lens.traces import Trace
 
 TEXT, TARGET = "cat dog tree house .", "고양이 개 나무 ."
@@ -110,6 +110,8 @@ def test_positions_are_removed_shifted_or_shuffled(translator: TextTranslator) -
         ({"heads": {("encoder.0.self", 0): "mean"}}, "mean_outputs"),
         ({"beta": float("inf")}, "hard=True"),
         ({"positions": "none"}, "removed"),
+        ({"positions": -1}, "positions=-1"),
+        ({"positions": 1.5}, "positions=1.5"),
     ],
 )
 def test_a_change_that_cannot_be_made_is_an_error(

@@ -12,13 +12,14 @@ Needs the extra `train`: models are looked into with PyTorch.
 
 from typing import Any
 
-__all__ = ["Trace", "attribution", "changed", "load_trace", "trace"]
+__all__ = ["Trace", "attribution", "changed", "load_trace", "mean_outputs", "trace"]
 
 _HOMES = {
     "Trace": "traces",
     "attribution": "decisions",
     "changed": "interventions",
     "load_trace": "traces",
+    "mean_outputs": "interventions",
     "trace": "tracing",
 }
 

@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
             contents = json.loads(self.rfile.read(length))
             if not isinstance(contents, dict):
                 raise ValueError
-        except ValueError:
+        except (ValueError, RecursionError):
             self.close_connection = True
             self._fail(HTTPStatus.BAD_REQUEST, f"A request is a JSON object of at most {LARGEST_REQUEST:,} bytes.")
             return

@@ -146,6 +146,8 @@ def _other_positions(positions: str | int, seed: int) -> Any:
     """A forward hook of the positional encoding that adds other positions."""
     if isinstance(positions, str):
         require_choice("positions", positions, ("removed", "shuffled"))
+    elif not isinstance(positions, int) or positions < 0:
+        raise ConfigError(f"Positions can be shifted by a whole number from 0, not by positions={positions}.")
 
     def change(module: nn.Module, inputs: tuple[Any, ...], _output: Tensor) -> Tensor:
         x: Tensor = inputs[0]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,6 +25,7 @@ from jumok.training.records import read_log, read_run
 
 LONGEST_TEXT = 4_000  # characters
 KEPT_TRACES = 16
+FARTHEST_SHIFT = 10_000  # of positions: the table of a model grows to the farthest one
 Way = Literal["zero", "uniform"]
 
 
@@ -41,7 +42,7 @@ class Changes(Request):
     beta: float | None = Field(default=None, ge=0, le=1e6, allow_inf_nan=False)
     hard: bool = False
     attention: str | None = None
-    positions: Literal["removed", "shuffled"] | int | None = None
+    positions: Literal["removed", "shuffled"] | Annotated[int, Field(ge=0, le=FARTHEST_SHIFT)] | None = None
     seed: int = Field(default=0, ge=0, le=2**31)
 
 

@@ -8,7 +8,7 @@ export class Source {
   constructor(start) {
     this.start = start;
     this.live = Boolean(start.server);
-    this.arrays = new Map();
+    this.arrays = new WeakMap(); // trace → the values of its arrays by name
   }
 
   async texts(language) {
@@ -22,7 +22,7 @@ export class Source {
 
   /** The trace of a request {model, text, …}; in a saved page only what was saved. */
   async trace(request, signal) {
-    if (this.live) return this.post("/api/trace", request, signal);
+    if (this.live) return { ...(await this.post("/api/trace", request, signal)), request };
     const key = JSON.stringify(canonical(request));
     const found = this.start.traces.find((saved) => JSON.stringify(canonical(saved.request)) === key);
     if (!found) throw new NeedsServer();
@@ -43,16 +43,21 @@ export class Source {
   async array(trace, name) {
     const described = trace.arrays[name];
     if (!described) return null;
-    const key = `${trace.id}/${name}`;
-    if (!this.arrays.has(key)) this.arrays.set(key, this.values(trace, name, described));
-    return new Tensor(name, described.axes, described.shape, await this.arrays.get(key));
+    if (!this.arrays.has(trace)) this.arrays.set(trace, new Map());
+    const known = this.arrays.get(trace);
+    if (!known.has(name)) known.set(name, this.values(trace, name, described));
+    return new Tensor(name, described.axes, described.shape, await known.get(name));
   }
 
   async values(trace, name, described) {
     if (described.data !== undefined) return decode(described.data);
     if (!this.live) throw new NeedsServer();
-    const query = new URLSearchParams({ trace: trace.id, name });
-    const answer = await fetch(`/api/array?${query}`);
+    const fetched = () => fetch(`/api/array?${new URLSearchParams({ trace: trace.id, name })}`);
+    let answer = await fetched();
+    if (answer.status === 422) {
+      trace.id = (await this.post("/api/trace", trace.request)).id; // the server keeps only the last traces; its values are the same
+      answer = await fetched();
+    }
     if (!answer.ok) throw new Error((await answer.json()).error);
     return new Float32Array(await answer.arrayBuffer());
   }

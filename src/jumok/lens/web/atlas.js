@@ -63,9 +63,10 @@ async function thumbnails(app, kind) {
   for (const name of Object.keys(app.trace.arrays).filter((one) => belongs(one, kind))) {
     const weights = await app.source.array(app.trace, name);
     const leading = weights.axes[0] === "window" ? [app.place.window ?? 0] : [];
+    const attention = name.replace(/\.weights$/, "");
+    const hidden = await hiddenCells(app, { attention, leading }, kind);
     for (let head = 0; head < weights.shape[leading.length]; head += 1) {
-      const attention = name.replace(/\.weights$/, "");
-      heads.push({ attention, layer: Number(name.split(".")[1]), head, leading, weights: weights.matrix(...leading, head) });
+      heads.push({ attention, layer: Number(name.split(".")[1]), head, leading, hidden, weights: weights.matrix(...leading, head) });
     }
   }
   return heads;
@@ -86,7 +87,7 @@ function thumbnailGrid(app, heads, chosen) {
           "aria-label": t("atlas.head", { layer: one.layer, head: one.head }),
           onclick: () => app.go({ layer: one.layer, head: one.head }),
         },
-        thumbnail(one.weights),
+        thumbnail(one.weights, one.hidden),
         h("span", {}, `${one.layer}·${one.head}`),
         h("span", { class: "quiet" }, t("atlas.bits", { bits: number(entropy(one.weights), 1) })),
       ),
@@ -95,12 +96,16 @@ function thumbnailGrid(app, heads, chosen) {
   return h("div", { class: "atlas-small" }, h("p", { class: "quiet" }, t("atlas.thumbnails")), grid);
 }
 
-function thumbnail(weights) {
+/** One pixel for each cell; a masked one is transparent, and shows the hatching behind. */
+function thumbnail(weights, hidden) {
   const canvas = h("canvas", { width: weights.columns, height: weights.rows, "aria-hidden": "true" });
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(weights.columns, weights.rows);
-  const scale = sequential(0, Math.max(...weights.data));
-  weights.data.forEach((weight, index) => image.data.set([...scale.color(weight), 255], 4 * index));
+  const scale = sequential(0, weights.range()[1]);
+  weights.data.forEach((weight, index) => {
+    const masked = hidden(Math.floor(index / weights.columns), index % weights.columns);
+    image.data.set([...scale.color(weight), masked ? 0 : 255], 4 * index);
+  });
   pen.putImageData(image, 0, 0);
   return canvas;
 }
@@ -112,7 +117,7 @@ async function showBig(root, app, kind, chosen) {
   const values = (await app.source.array(trace, name)).matrix(...chosen.leading, chosen.head);
   const queries = trace.sides[kind === "encoder.self" ? "encoder" : "decoder"];
   const keys = trace.sides[kind === "decoder.self" ? "decoder" : "encoder"];
-  const hidden = stage === "scores" || stage === "mixed" ? () => "" : await hiddenCells(app, chosen, kind);
+  const hidden = stage === "scores" || stage === "mixed" ? () => "" : chosen.hidden;
   let [rows, columns, matrix] = [queries.map(shown), keys.map(shown), values];
   let why = hidden;
   const words = place.units === "words" && stage === "weights";
@@ -122,7 +127,7 @@ async function showBig(root, app, kind, chosen) {
     [rows, columns, matrix] = [from.map((one) => one.text), to.map((one) => one.text), byWords(values, from, to)];
     why = (r, c) => hidden(from[r].end - 1, to[c].first);
   }
-  const scale = stage === "weights" ? sequential(0, Math.max(...matrix.data)) : diverging(...matrix.range());
+  const scale = stage === "weights" ? sequential(0, matrix.range()[1]) : diverging(...matrix.range());
   const describe = (r, c) =>
     why(r, c)
       ? t("atlas.masked", { query: rows[r], key: columns[c] })
@@ -160,7 +165,7 @@ function byWordsInPython(app, name, { leading, head }, queries, keys, row) {
 }
 
 /** Why a cell is masked: because it lies in the future, or is padding. */
-async function hiddenCells(app, { attention, leading }, kind) {
+export async function hiddenCells(app, { attention, leading }, kind) {
   const found = await app.source.array(app.trace, `${attention}.mask`);
   if (!found) return () => "";
   const mask = found.matrix(...leading);

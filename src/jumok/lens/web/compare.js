@@ -1,5 +1,6 @@
 // Two sentences, or two models: their outputs, scores, and where their attention differs.
 
+import { hiddenCells } from "jumok/atlas.js";
 import { diverging } from "jumok/colors.js";
 import { choice, fill, h, number, writing } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
@@ -24,12 +25,12 @@ export async function show(root, app) {
       "div",
       { class: "controls" },
       h("label", { class: "field grow" }, h("span", {}, t("compare.other")), input),
-      models.length > 1 && choice(t("compare.model"), models, String(place.with ?? 0), (next) => app.go({ with: Number(next) })),
+      models.length > 1 && choice(t("compare.model"), models, String(place.with ?? place.model ?? 0), (next) => app.go({ with: Number(next) })),
     ),
     result,
   );
   try {
-    const request = { model: Number(place.with ?? app.place.model ?? 0), text: place.other ?? app.trace.text };
+    const request = { model: Number(place.with ?? place.model ?? 0), text: place.other ?? app.trace.text };
     await showDifference(result, app, await app.source.trace(request), request.model);
   } catch (error) {
     fill(result, h("p", { class: "quiet" }, error instanceof NeedsServer ? t("status.needs_model") : error.message));
@@ -66,8 +67,10 @@ async function differenceMap(app, one, two, names, model) {
   let most = 0;
   left.data.forEach((value, index) => (most = Math.max(most, Math.abs(right.data[index] - value))));
   const scale = diverging(-most, most);
+  const causal = name.startsWith("decoder.") && name.includes(".self.");
+  const hidden = await hiddenCells(app, { attention: name.replace(/\.weights$/, ""), leading }, causal ? "decoder.self" : "");
   const [rows, columns] = [both("query"), both("key")];
-  const picture = new Heatmap({ rows, columns, value: difference, scale, rowTitle: t("axis.query"), columnTitle: t("axis.key"), label: t("compare.map"), numbers: columns.length <= 24, describe: (r, c) => t("compare.cell", { query: rows[r], key: columns[c], a: number(left.at(r, c)), b: number(right.at(r, c)), value: number(difference(r, c)) }) });
+  const picture = new Heatmap({ rows, columns, value: difference, hidden, scale, rowTitle: t("axis.query"), columnTitle: t("axis.key"), label: t("compare.map"), numbers: columns.length <= 24, describe: (r, c) => hidden(r, c) ? t("atlas.masked", { query: rows[r], key: columns[c] }) : t("compare.cell", { query: rows[r], key: columns[c], a: number(left.at(r, c)), b: number(right.at(r, c)), value: number(difference(r, c)) }) });
   return h(
     "div",
     {},
@@ -77,7 +80,7 @@ async function differenceMap(app, one, two, names, model) {
       choice(t("softhard.attention"), names.map((each) => [each, each.replace(/\.weights$/, "")]), name, (next) => app.go({ name: next })),
       choice(t("axis.head"), Array.from({ length: a.shape[leading.length] }, (_, index) => [String(index), String(index)]), String(head), (next) => app.go({ head: Number(next) })),
     ),
-    figure({ title: t("compare.map"), caption: `${name} · B − A`, picture, name: "difference", python: subtracting(app, two, model, name, [...leading, head]), extra: legend(scale, {}) }),
+    figure({ title: t("compare.map"), caption: `${name} · B − A`, picture, name: "difference", python: subtracting(app, two, model, name, [...leading, head]), extra: legend(scale, { future: causal ? t("mask.future") : "" }) }),
   );
 }
 

@@ -180,7 +180,8 @@ async function showArray(root, app, head, array, step) {
   const mask = await app.source.array(trace, array.name.replace(/\.\w+$/, ".mask"));
   const hidden = (kind === "weights" || kind === "masked") && mask ? (r, c) => (mask.matrix(...indices.slice(0, -1)).at(r, c) ? "" : "future") : () => "";
   const finite = [...whole.data.subarray(0, visible * whole.columns)].filter(Number.isFinite);
-  const range = [Math.min(...finite), Math.max(...finite)];
+  const facts = statistics(finite);
+  const range = [facts.min, facts.max];
   const scale = kind === "weights" || kind === "mask" ? sequential(0, range[1] || 1) : diverging(...range);
   const readout = h("p", { class: "numbers", "aria-live": "polite" });
   const wide = whole.columns > 48;
@@ -198,7 +199,6 @@ async function showArray(root, app, head, array, step) {
     describe: (r, c) => (hidden(r, c) ? t("atlas.masked", { query: rows[r], key: columns[c] }) : t("journey.cell", { row: rows[r] || r, column: columns[c] || c, value: number(whole.at(r, c), 4) })),
     onpoint: async (r, c) => (readout.textContent = await withNumbers(app, array, indices, r, c)),
   });
-  const facts = statistics(finite);
   fill(
     root,
     head,

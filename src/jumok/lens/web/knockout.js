@@ -169,10 +169,12 @@ export function showRanking(root, app, way, toggle) {
     found.length = 0;
     try {
       await app.source.rank({ model: app.place.model ?? 0, text: app.trace.text, target, way }, (head) => {
+        if (!root.isConnected) return running?.abort(); // another view is shown
         found.push(head);
         progress.value = found.length;
         found.sort((a, b) => a.log_prob - b.log_prob);
         fill(list, found.slice(0, 12).map((one) => h("li", {}, h("button", { type: "button", onclick: () => toggle(`${one.attention}/${one.head}`) }, `${one.attention} ${t("axis.head.n", { head: one.head })}`), h("span", {}, number(one.log_prob, 4)))));
+        return undefined;
       }, running.signal);
     } catch (error) {
       if (error instanceof NeedsServer) list.textContent = t("status.needs_model");

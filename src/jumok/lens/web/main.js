@@ -216,8 +216,9 @@ class App {
     try {
       await view.show(root, this);
     } catch (error) {
+      fill(root, h("p", { class: "lead" }, error instanceof NeedsServer ? t("status.left_out") : error.message));
+      attach();
       if (!(error instanceof NeedsServer)) throw error;
-      fill(root, h("p", { class: "lead" }, t("status.left_out")));
     }
     observer.disconnect();
     attach();

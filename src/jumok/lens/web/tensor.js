@@ -30,15 +30,10 @@ export class Matrix {
     return this.data.subarray(index * this.columns, (index + 1) * this.columns);
   }
 
-  /** The smallest and largest finite value. */
+  /** The smallest and largest finite value. (`Math.max(...data)` fails with more values than fit on the stack.) */
   range() {
-    let [low, high] = [Infinity, -Infinity];
-    for (const value of this.data) {
-      if (!Number.isFinite(value)) continue;
-      if (value < low) low = value;
-      if (value > high) high = value;
-    }
-    return low <= high ? [low, high] : [0, 1];
+    const { min, max } = statistics(this.data);
+    return min <= max ? [min, max] : [0, 1];
   }
 }
 
