@@ -101,6 +101,16 @@ def test_positions_are_removed_shifted_or_shuffled(translator: TextTranslator) -
     assert not np.allclose(shuffled, table, atol=1e-3)
 
 
+@pytest.mark.parametrize("positions", ["removed", "shuffled", 2])
+def test_changed_positions_are_recorded_as_they_were_added(translator: TextTranslator, positions: str | int) -> None:
+    with changed(translator, positions=positions):
+        trace = look(translator)
+    for stack in ("encoder", "decoder"):
+        scaled, table, embedded = (trace[f"{stack}.{name}"].values for name in ("scaled", "positions", "embedded"))
+        np.testing.assert_array_equal(scaled + table, embedded)
+    assert not np.array_equal(trace["encoder.positions"].values, look(translator)["encoder.positions"].values)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

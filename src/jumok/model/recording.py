@@ -88,8 +88,17 @@ def _listen_to_embedder(model: nn.Module, recorded: Recorded, on_output: Any, ha
         return keep
 
     def on_positions(positions: Any) -> Callable[[tuple[Any, ...], Tensor], None]:
+        asking = False
+
         def keep(inputs: tuple[Any, ...], output: Tensor) -> None:
-            table = positions.forward(inputs[0].new_zeros(1, *inputs[0].shape[1:]), *inputs[1:])
+            nonlocal asking
+            if asking:  # our own question below
+                return
+            asking = True
+            try:  # as the model uses it, with what somebody changed about it
+                table = positions(inputs[0].new_zeros(1, *inputs[0].shape[1:]), *inputs[1:])
+            finally:
+                asking = False
             pending.update(positions=table, embedded=output)
 
         return keep
