@@ -3,7 +3,7 @@ One that is None is chosen by `auto` from the corpus (with minutes also from the
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,18 @@ OPTIMIZERS = ("adam", "muon")
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _known_name(noun: str, known: Iterable[str]) -> Callable[[str | None], str | None]:
+    """A check that a name, if it is given, is one of those known."""
+    names = tuple(known)
+
+    def check(name: str | None) -> str | None:
+        if name is not None and name not in names:
+            raise ValueError(f'Unknown {noun} "{name}".{did_you_mean(name, names)}')
+        return name
+
+    return check
 
 
 class TokenizerSettings(_Section):
@@ -60,12 +72,7 @@ class OptimizerSettings(_Section):
     epsilon: float = Field(default=1e-9, gt=0)
     clip: float = Field(default=1.0, gt=0, description="largest gradient norm")
 
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str | None) -> str | None:
-        if name is not None and name not in OPTIMIZERS:
-            raise ValueError(f'Unknown optimizer "{name}".{did_you_mean(name, OPTIMIZERS)}')
-        return name
+    _known = field_validator("name")(_known_name("optimizer", OPTIMIZERS))
 
 
 class LossSettings(_Section):
@@ -80,12 +87,7 @@ class ScheduleSettings(_Section):
     name: str | None = Field(default=None, description=" | ".join(SCHEDULES))
     warmup: int | None = Field(default=None, ge=1, description="steps until the peak")
 
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str | None) -> str | None:
-        if name is not None and name not in SCHEDULES:
-            raise ValueError(f'Unknown schedule "{name}".{did_you_mean(name, SCHEDULES)}')
-        return name
+    _known = field_validator("name")(_known_name("schedule", SCHEDULES))
 
 
 class StopSettings(_Section):
