@@ -149,10 +149,7 @@ def test_a_training_on_a_card_waits_for_it_only_to_log_validate_and_save(
     trained_both: Callable[[str], Trained], task: str
 ) -> None:
     found = trained_both(task)
-    if task == "recurrent":  # PyTorch packs sequences by lengths that the host must know
-        assert {wait.partition(":")[0] for wait in found.waits_in_steps} == {"model/recurrent.py"}
-    else:
-        assert found.waits_in_steps == []
+    assert found.waits_in_steps == []
     reads = Counter(wait for wait in found.waits if wait.startswith("training/updates.py"))
     stages = 2 if task == "painter" else 1
     assert reads == {"training/updates.py:read aten::_to_copy": 3 * stages}  # after steps 2, 4 and 5

@@ -63,9 +63,9 @@ def device_of(model: nn.Module) -> torch.device:
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
     """The same values on the device. The host does not wait for the copy."""
-    if device.type == "cpu":
+    if values.device == device:
         return values
-    if device.type == "cuda":
+    if device.type == "cuda" and values.device.type == "cpu":
         values = values.pin_memory()  # the card copies by itself only from memory that cannot be swapped out
     return values.to(device, non_blocking=True)
 

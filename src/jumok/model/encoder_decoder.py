@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from jumok.errors import ShapeError
+from jumok.model.devices import device_of, to_device
 from jumok.model.embeddings import Embedder
 from jumok.model.masks import PAD
 from jumok.model.summary import count_parameters
@@ -49,8 +50,10 @@ class EncoderDecoder(nn.Module, ABC):
         return self.embed.tokens.logits(states)
 
     def states(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Teacher forcing up to the last Linear, for a loss that computes its own logits."""
-        return self.decode(target, self.encode(source))[0]
+        """Teacher forcing up to the last Linear, for a loss that computes its own logits. Ids may still be on the CPU
+        when the model is on a card."""
+        device = device_of(self)
+        return self.decode(to_device(target, device), self.encode(to_device(source, device)))[0]
 
     def extra_repr(self) -> str:
         return f"{count_parameters(self):,} parameters"

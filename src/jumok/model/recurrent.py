@@ -16,21 +16,20 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from jumok.errors import ShapeError
 from jumok.model.attention import Attend, MultiHeadAttention, masked_softmax
 from jumok.model.cache import KeyValues
 from jumok.model.config.base import BaseConfig, require_config
 from jumok.model.config.recurrent import RecurrentConfig
+from jumok.model.devices import device_of, to_device
 from jumok.model.dropout import Dropout
 from jumok.model.embeddings import Embedder
 from jumok.model.encoder_decoder import EncoderDecoder, Memory, require_rows
 from jumok.model.layers import Sublayers
-from jumok.model.masks import PAD, check_mask, none_if_open, padding_mask
+from jumok.model.masks import check_mask, none_if_open, padding_mask
+from jumok.model.recurrent_layer import Lengths, RecurrentLayer, State
 
-State = tuple[Tensor, ...]  # of one layer: (h,) of a GRU, (h, c) of an LSTM, each [N, D]
-_CELLS: dict[str, Any] = {"gru": nn.GRU, "lstm": nn.LSTM}
 _STATES = {"gru": 1, "lstm": 2}  # tensors in a state
 
 
@@ -88,32 +87,6 @@ class AdditiveAttend(Attend):
         return torch.matmul(self.weights(q, k, mask), v)
 
 
-class RecurrentLayer(nn.Module):
-    """One GRU or LSTM over a sequence, in one direction or in both, then dropout."""
-
-    def __init__(self, d_model: int, *, cell: str, dropout: float, directions: int = 1) -> None:
-        super().__init__()
-        self.cell = _CELLS[cell](d_model, d_model // directions, bidirectional=directions == 2)
-        self.dropout = Dropout(dropout)
-
-    def forward(
-        self, x: Float[Tensor, "N T D"], lengths: Int[Tensor, " N"] | None, state: State | None = None
-    ) -> tuple[Float[Tensor, "N T D"], State]:
-        """The output at each token, and the state after the last real token of each row. `lengths` are the numbers of
-        real tokens, on the CPU; None: no padding."""
-        begin: Any = state and tuple(part[None] for part in state)
-        begin = begin[0] if begin and isinstance(self.cell, nn.GRU) else begin
-        if lengths is None:
-            output, end = self.cell(x.transpose(0, 1), begin)
-            output = output.transpose(0, 1)
-        else:
-            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-            output, end = self.cell(packed, begin)
-            output, _ = pad_packed_sequence(output, batch_first=True, total_length=x.shape[1])
-        parts = end if isinstance(end, tuple) else (end,)  # each [directions, N, D / directions]
-        return self.dropout(output), tuple(part.transpose(0, 1).flatten(1) for part in parts)
-
-
 class RecurrentEncoder(nn.Module):
     """Reads the source in both directions, each of half the width."""
 
@@ -122,7 +95,7 @@ class RecurrentEncoder(nn.Module):
         self.layers = nn.ModuleList(RecurrentLayer(d_model, directions=2, **options) for _ in range(layers))
 
     def forward(
-        self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"] | None
+        self, x: Float[Tensor, "B S D"], lengths: Lengths | None
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B D"]]:
         """The states at each token, and the last ones of both directions side by side."""
         last = x[:, 0]
@@ -157,7 +130,7 @@ class RecurrentDecoder(nn.Module):
         return tuple(tuple(part.contiguous() for part in layer.unbind(1)) for layer in states.unbind(1))
 
     def forward(
-        self, x: Float[Tensor, "N T D"], lengths: Int[Tensor, " N"] | None, cache: RecurrentCache
+        self, x: Float[Tensor, "N T D"], lengths: Lengths | None, cache: RecurrentCache
     ) -> tuple[Float[Tensor, "N T D"], RecurrentCache]:
         """The states of the T new tokens, and the cache after them."""
         before = cache.states if cache.states is not None else self.first_states(cache.last, len(x))
@@ -192,9 +165,12 @@ class RecurrentTranslator(EncoderDecoder):
 
     def encode(self, source: Int[Tensor, "B S"]) -> RecurrentMemory:
         """Read the source once, for any number of decoding steps."""
+        return self._encode(source, Lengths.of(source, source.device))
+
+    def _encode(self, source: Int[Tensor, "B S"], lengths: Lengths | None) -> RecurrentMemory:
         require_rows(source, len(source))
         mask = none_if_open(padding_mask(source))
-        states, last = self.encoder(self.embed(source), _lengths(source))
+        states, last = self.encoder(self.embed(source), lengths)
         return RecurrentMemory(states, mask, last)
 
     def remember(self, memory: RecurrentMemory) -> RecurrentCache:
@@ -207,6 +183,12 @@ class RecurrentTranslator(EncoderDecoder):
         self, target: Int[Tensor, "N T"], context: RecurrentMemory | RecurrentCache
     ) -> tuple[Float[Tensor, "N T D"], RecurrentCache]:
         """The states after T more target tokens, and the extended cache; see `EncoderDecoder`."""
+        # One token has no padding behind it, and a card need not be asked.
+        return self._decode(target, Lengths.of(target, target.device) if target.shape[1] > 1 else None, context)
+
+    def _decode(
+        self, target: Int[Tensor, "N T"], lengths: Lengths | None, context: RecurrentMemory | RecurrentCache
+    ) -> tuple[Float[Tensor, "N T D"], RecurrentCache]:
         cache = context if isinstance(context, RecurrentCache) else self.remember(context)
         rows, sentences = len(target), len(cache.last)
         if rows % sentences if sentences else rows:
@@ -214,12 +196,11 @@ class RecurrentTranslator(EncoderDecoder):
                 f"{rows} rows cannot be shared among {sentences} sentences. Use a multiple of {sentences}."
             )
         require_rows(target, rows if cache.states is None else len(cache.states[0][0]))
-        states, longer = self.decoder(self.embed(target), _lengths(target), cache)
+        states, longer = self.decoder(self.embed(target), lengths, cache)
         return states, longer
 
-
-def _lengths(ids: Int[Tensor, "B T"]) -> Int[Tensor, " B"] | None:
-    """The number of real tokens in each row, at least 1, on the CPU; None if there is no padding.
-    PyTorch packs sequences by lengths that the host must know: it waits for a card here, and where it packs."""
-    real = ids.cpu() != PAD
-    return None if bool(real.all()) else real.sum(1).clamp(min=1)
+    def states(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """Teacher forcing up to the last Linear. Ids on the CPU tell their lengths without waiting for a card."""
+        device = device_of(self)
+        memory = self._encode(to_device(source, device), Lengths.of(source, device))
+        return self._decode(to_device(target, device), Lengths.of(target, device), memory)[0]

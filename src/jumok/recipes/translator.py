@@ -21,7 +21,6 @@ from jumok.engines.translator.sentences import sentence_ends
 from jumok.engines.translator.torch import TorchTranslator
 from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
-from jumok.model.devices import device_of, to_device
 from jumok.model.encoder_decoder import EncoderDecoder
 from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
@@ -127,8 +126,7 @@ class TranslatorRecipe(Recipe):
         """Teacher forcing: the full target at once, each token given the true ones before it."""
 
         def loss(batch: Batch) -> Tensor:
-            device = device_of(model)
-            source, target = (to_device(torch.from_numpy(ids), device) for ids in (batch.source, batch.target_in))
+            source, target = (torch.from_numpy(ids) for ids in (batch.source, batch.target_in))
             states = model.states(source, target).flatten(0, 1)
             targets = torch.from_numpy(batch.target_out).flatten()
             return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, settings.loss.smoothing)
