@@ -7,12 +7,12 @@ import click
 
 from jumok.cli.flags import with_flags
 from jumok.cli.options import JSON, LANGUAGES, PATH, SOURCE, TARGET, print_json, reading_flags
-from jumok.cli.pair_files import PairFilesCommand
+from jumok.cli.several_values import SeveralValuesCommand, files_with_pairs
 
 FINDINGS = 3  # exit code
 
 
-@click.command(cls=PairFilesCommand, epilog="Example: jumok check a.en a.ko")
+@click.command(cls=SeveralValuesCommand, several={"--valid": files_with_pairs}, epilog="Example: jumok check a.en a.ko")
 @SOURCE
 @TARGET
 @click.option(

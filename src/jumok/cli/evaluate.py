@@ -8,13 +8,17 @@ from typing import Any
 
 import click
 
-from jumok.cli.columns import ColumnsCommand
 from jumok.cli.options import BEAM, JSON, LANGUAGES, MODEL, PATH, SOURCE, hardware_options, print_json, reading_flags
+from jumok.cli.several_values import SeveralValuesCommand, columns_of_a_task
 from jumok.errors import ConfigError
 from jumok.tasks import resolve, task_named
 
 
-@click.command(cls=ColumnsCommand, epilog="Example: jumok evaluate -m run test.en test.ko")
+@click.command(
+    cls=SeveralValuesCommand,
+    several={"--columns": columns_of_a_task},
+    epilog="Example: jumok evaluate -m run test.en test.ko",
+)
 @SOURCE
 @click.argument(
     "reference",

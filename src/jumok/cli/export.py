@@ -7,17 +7,16 @@ from typing import Any
 
 import click
 
-from jumok.cli.columns import ColumnsCommand
 from jumok.cli.options import JSON, LANGUAGES, MODEL, PATH, print_json, reading_flags, say_layouts
-from jumok.cli.pair_files import PairFilesCommand
+from jumok.cli.several_values import SeveralValuesCommand, columns_of_a_task, files_with_pairs
 from jumok.errors import counted
 
 
-class _Command(ColumnsCommand, PairFilesCommand):
-    """--columns takes one value or two, and so does --probe."""
-
-
-@click.command(cls=_Command, epilog="Example: jumok export -m run --quantization int8")
+@click.command(
+    cls=SeveralValuesCommand,
+    several={"--probe": files_with_pairs, "--columns": columns_of_a_task},
+    epilog="Example: jumok export -m run --quantization int8",
+)
 @click.argument("out", type=PATH, required=False, metavar="[OUT]", help="With --to bundle: the new directory.")
 @MODEL
 @click.option(

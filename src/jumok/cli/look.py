@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from jumok.cli.columns import ColumnsCommand
 from jumok.cli.options import (
     JSON,
     LANGUAGES,
@@ -22,6 +21,7 @@ from jumok.cli.options import (
     say,
     say_layouts,
 )
+from jumok.cli.several_values import SeveralValuesCommand, columns_of_a_task
 from jumok.errors import ConfigError, InputError, counted
 from jumok.tasks import task_named
 
@@ -32,7 +32,11 @@ MOST_PICTURES = 24  # of a directory, evenly spread
 ANIMAL = "The animal didn't cross the street because it was too tired."  # a sentence of the built-in corpus
 
 
-@click.command(cls=ColumnsCommand, epilog='Example: jumok look -m run "I am a student."')
+@click.command(
+    cls=SeveralValuesCommand,
+    several={"--columns": columns_of_a_task},
+    epilog='Example: jumok look -m run "I am a student."',
+)
 @MODEL
 @click.argument(
     "sentence", required=False, help="The sentence to begin with; a caption; or a picture, or a directory of pictures."

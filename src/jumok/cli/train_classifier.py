@@ -7,6 +7,7 @@ import click
 
 from jumok.cli.options import PATH, print_json, reading_flags
 from jumok.cli.processes import is_follower
+from jumok.cli.several_values import SeveralValuesCommand, labelled_files
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
 from jumok.data.source_files import require_files
@@ -14,7 +15,11 @@ from jumok.display.status import describe_metrics
 from jumok.errors import ConfigError
 
 
-@click.command(epilog="Example: jumok train classifier reviews.tsv -o run")
+@click.command(
+    cls=SeveralValuesCommand,
+    several={"--valid": labelled_files},
+    epilog="Example: jumok train classifier reviews.tsv -o run",
+)
 @click.argument(
     "data",
     type=PATH,

@@ -6,11 +6,14 @@ from typing import Any
 import click
 
 from jumok.cli.options import PATH, reading_flags
+from jumok.cli.several_values import SeveralValuesCommand, any_files
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
 
 
-@click.command(epilog="Example: jumok train lm text.txt -o run")
+@click.command(
+    cls=SeveralValuesCommand, several={"--valid": any_files}, epilog="Example: jumok train lm text.txt -o run"
+)
 @click.argument(
     "texts",
     type=PATH,

@@ -6,23 +6,16 @@ from typing import Any
 import click
 
 from jumok.cli.options import PATH, reading_flags
+from jumok.cli.several_values import SeveralValuesCommand, two_values
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
 
 
-class CaptionsCommand(click.Command):
-    """A command whose --valid takes two values, as the training does: captions and the directory of their pictures."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat the option before its second value, unless the user has repeated it."""
-        if args.count("--valid") == 1 and not any(word.startswith("--valid=") for word in args):
-            second = args.index("--valid") + 2
-            if second < len(args) and not args[second].startswith("-"):
-                args = [*args[:second], "--valid", *args[second:]]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=CaptionsCommand, epilog="Example: jumok train painter captions.tsv pictures/ -o run --minutes 30")
+@click.command(
+    cls=SeveralValuesCommand,
+    several={"--valid": two_values},
+    epilog="Example: jumok train painter captions.tsv pictures/ -o run --minutes 30",
+)
 @click.argument(
     "captions",
     type=PATH,

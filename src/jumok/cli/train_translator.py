@@ -6,12 +6,16 @@ from typing import Any
 import click
 
 from jumok.cli.options import LANGUAGES, SOURCE, TARGET, reading_flags
-from jumok.cli.pair_files import PairFilesCommand
+from jumok.cli.several_values import SeveralValuesCommand, files_with_pairs
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
 
 
-@click.command(cls=PairFilesCommand, epilog="Example: jumok train translator a.en a.ko -o run --minutes 20")
+@click.command(
+    cls=SeveralValuesCommand,
+    several={"--valid": files_with_pairs},
+    epilog="Example: jumok train translator a.en a.ko -o run --minutes 20",
+)
 @SOURCE
 @TARGET
 @LANGUAGES
