@@ -27,6 +27,10 @@ LARGER = ["--set=model.d_model=64", "--set=batch.tokens=640", "--set=batch.accum
 THREADED_STEPS = 8
 TASKS = ("translator", "classifier", "lm")
 PAINTER_STEPS = 4
+# Classifiers of pictures learn by Muon. A batch is three pictures, an update two batches.
+MUON_STEPS = 8
+MUON = ["--set=batch.tokens=3", "--set=batch.accumulate=2", "--set=log.every=1", "--set=validate.every=100"]
+OVERFLOWS = 4  # steps in float16 until the loss scale is small enough
 PAINTING = [f"--steps={PAINTER_STEPS}", "--set=model.codes=24", "--set=batch.accumulate=2", "--set=validate.every=2"]
 
 
@@ -78,13 +82,15 @@ def write_corpora(directory: Path) -> None:
 
 
 def write_noise(directory: Path) -> None:
-    """captions.tsv and pictures/: no patch of 4 × 4 pixels is like another."""
+    """captions.tsv, labels.tsv and pictures/: no patch of 4 × 4 pixels is like another."""
     noise = np.random.default_rng(1).integers(0, 256, (30, 16, 16), np.uint8)
     (directory / "pictures").mkdir()
     for number, pixels in enumerate(noise):
         (directory / "pictures" / f"{number}.png").write_bytes(png_bytes(pixels[..., None]))
     captions = (f"{number}.png\tnoise {number % 5}\n" for number in range(len(noise)))
     (directory / "captions.tsv").write_text("".join(captions))
+    labels = (f"pictures/{number}.png\t{'even' if number % 2 else 'odd'}\n" for number in range(len(noise)))
+    (directory / "labels.tsv").write_text("path\tlabel\n" + "".join(labels))
 
 
 def arguments_of(task: str, directory: Path, how: str = "one") -> list[str]:
@@ -119,6 +125,27 @@ def in_bfloat16(directory: Path) -> Iterator[tuple[str, Job]]:
     for how, count in (("one", 1), ("sharded", 2)):
         arguments = [*arguments_of("translator", directory, how), "--steps=8", "--precision=bfloat16"]
         yield f"bfloat16 {how}", Job(f"bfloat16-{how}", count, arguments, exports=False)
+
+
+def by_muon(directory: Path) -> Iterator[tuple[str, Job]]:
+    """Classifiers of pictures, by one, by two, by two that share the model, and by changing numbers of processes."""
+    small = [setting for setting in CLASSIFIER if "batch" not in setting and "log" not in setting]
+    options = [str(directory / "labels.tsv"), *small, *MUON]
+    for how, count in (("one", 1), ("two", 2), ("sharded", 2)):
+        arguments = [*options, f"--steps={MUON_STEPS}", *(["--shard"] if how == "sharded" else [])]
+        yield f"muon {how}", Job(f"muon-{how}", count, arguments, task="classifier")
+    arguments = [*options, f"--steps={MUON_STEPS}"]
+    for count, sharded, stop in ((2, [], 3), (3, ["--shard"], 6), (1, [], None)):
+        fault = Fault("step", count - 1, stop, signal.SIGTERM) if stop else None
+        yield f"muon by {count}", Job("muon-changing", count, [*arguments, *sharded], fault, task="classifier")
+
+
+def in_float16(directory: Path) -> Iterator[tuple[str, Job]]:
+    """A few steps of a language model that learns by Muon and Adam, the first of which overflow."""
+    for how, count in (("one", 1), ("sharded", 2)):
+        more = [f"--steps={2 * OVERFLOWS}", f"--set=checkpoint.every={OVERFLOWS}", "--set=validate.every=100"]
+        arguments = [*arguments_of("lm", directory, how), *more, "--set=optimizer.name=muon", "--precision=float16"]
+        yield f"float16 {how}", Job(f"float16-{how}", count, arguments, task="lm", exports=False)
 
 
 def disturbed(directory: Path, how: str, faults: Sequence[Fault]) -> Iterator[tuple[str, Job]]:

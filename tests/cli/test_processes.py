@@ -16,6 +16,8 @@ import torch
 from commands import SOURCE, longer_if_busy
 from kills import assert_same
 from ranks import (
+    MUON_STEPS,
+    OVERFLOWS,
     PAINTER_STEPS,
     STEPS,
     TASKS,
@@ -24,9 +26,11 @@ from ranks import (
     Job,
     Outcome,
     arguments_of,
+    by_muon,
     changing,
     disturbed,
     in_bfloat16,
+    in_float16,
     lines_learned_from,
     painting,
     threaded,
@@ -37,7 +41,8 @@ from ranks import (
 from safetensors.torch import load_file
 from torch import Tensor
 
-from jumok.training.checkpoint import Checkpoint, load_latest
+from jumok.training.checkpoint import Checkpoint, load_group, load_latest
+from jumok.training.precision import FIRST_SCALE
 from jumok.training.records import read_log
 from jumok.training.settings import Settings
 
@@ -64,8 +69,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     directory = tmp_path_factory.mktemp("ranks")
     write_corpora(directory)
     jobs = dict(uninterrupted(directory)) | dict(changing(directory)) | dict(threaded(directory))
-    jobs |= in_bfloat16(directory)
-    jobs |= painting(directory)
+    jobs |= dict(in_bfloat16(directory)) | dict(in_float16(directory))
+    jobs |= dict(painting(directory)) | dict(by_muon(directory))
     for how in WAYS:
         jobs |= disturbed(directory, how, [NOT_FINITE[how], DIVERGED, *KILLS[how]])
     return directory, dict(zip(jobs, train_in_turn(list(jobs.values()), directory), strict=True))
@@ -85,6 +90,15 @@ def floating(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
 
 
+def assert_close(found: Checkpoint, expected: Checkpoint) -> None:
+    """Weights, and moments of the optimizer, which can be of any magnitude."""
+    for group, members in expected.tensors.items():
+        assert found.tensors[group].keys() == members.keys()
+        for name, tensor in floating(members).items():
+            scale = float(tensor.abs().max()) if group == "optimizer" else 1.0
+            assert torch.allclose(found.tensors[group][name], tensor, rtol=0, atol=TOLERANCE * scale), name
+
+
 @pytest.mark.parametrize(("task", "how"), TASKS_AND_WAYS)
 def test_two_processes_learn_what_one_learns(runs: Runs, task: str, how: str) -> None:
     directory, outcomes = runs
@@ -98,12 +112,7 @@ def test_two_processes_learn_what_one_learns(runs: Runs, task: str, how: str) ->
     expected, found = last_checkpoint(one), last_checkpoint(two)
     assert expected.step == found.step == STEPS
     assert found.tensors.keys() == expected.tensors.keys() == {"model", "optimizer"}
-    for group, members in expected.tensors.items():
-        assert found.tensors[group].keys() == members.keys()
-        for name, tensor in floating(members).items():
-            # Moments can be of any magnitude.
-            scale = float(tensor.abs().max()) if group == "optimizer" else 1.0
-            assert torch.allclose(found.tensors[group][name], tensor, rtol=0, atol=TOLERANCE * scale), name
+    assert_close(found, expected)
     assert sum(name.endswith((".exp_avg", ".exp_avg_sq")) for name in expected.tensors["optimizer"]) > 10
 
 
@@ -153,6 +162,49 @@ def test_two_that_share_a_model_in_bfloat16_learn_what_one_learns(runs: Runs) ->
     assert two != losses(directory / "translator-sharded")[: len(two)]
     saved = last_checkpoint(directory / "bfloat16-sharded").tensors["model"]
     assert {tensor.dtype for tensor in saved.values()} == {torch.float32}
+
+
+def test_two_that_share_a_model_in_float16_skip_the_steps_that_overflow(runs: Runs) -> None:
+    """All skip the same ones: neither weights nor moments change. From then on they learn what one process learns."""
+    directory, outcomes = runs
+    assert outcomes["float16 one"].codes == [0]
+    assert outcomes["float16 sharded"].codes == [0, 0], outcomes["float16 sharded"].errors
+    one, two = directory / "float16-one", directory / "float16-sharded"
+    expected, skipped = (load_group(run / "checkpoints", OVERFLOWS, "model") for run in (one, two))
+    assert skipped is not None
+    assert expected is not None
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in skipped.items())
+    moments = load_group(two / "checkpoints", OVERFLOWS, "optimizer") or {}
+    assert {name.rpartition(".")[2] for name in moments} == {"exp_avg", "exp_avg_sq", "step", "momentum"}
+    assert not any(bool(tensor.any()) for tensor in moments.values())
+    assert losses(two) == pytest.approx(losses(one), abs=1e-3)
+    assert losses(two)[-1] < losses(two)[0] - 0.1
+    scales = [last_checkpoint(run).state["loss_scale"] for run in (one, two)]
+    assert scales[0] == scales[1]
+    assert scales[0][0] <= FIRST_SCALE / 2**OVERFLOWS
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_two_processes_learn_by_muon_what_one_learns(runs: Runs, how: str) -> None:
+    """Each orthogonalises its share of the matrices; those of convolutions, attention and feed-forward."""
+    directory, outcomes = runs
+    assert outcomes["muon one"].codes == [0]
+    assert outcomes[f"muon {how}"].codes == [0, 0], outcomes[f"muon {how}"].errors
+    one, two = directory / "muon-one", directory / f"muon-{how}"
+    assert len(losses(one)) == MUON_STEPS
+    assert losses(two) == pytest.approx(losses(one), abs=TOLERANCE)
+    expected = last_checkpoint(one)
+    assert_close(last_checkpoint(two), expected)
+    momenta = [tensor for name, tensor in expected.tensors["optimizer"].items() if name.endswith(".momentum")]
+    assert {tensor.ndim for tensor in momenta} == {2, 4}
+    assert all(bool(tensor.any()) for tensor in momenta)
+
+
+def test_a_training_by_muon_goes_on_with_any_number_of_processes(runs: Runs) -> None:
+    directory, outcomes = runs
+    assert [outcomes[f"muon by {count}"].codes for count in (2, 3, 1)] == [[130, 143], [130, 130, 143], [0]]
+    assert losses(directory / "muon-changing") == pytest.approx(losses(directory / "muon-one"), abs=TOLERANCE)
+    assert_close(last_checkpoint(directory / "muon-changing"), last_checkpoint(directory / "muon-one"))
 
 
 def test_each_of_two_that_share_a_model_reads_only_its_part_of_a_checkpoint(runs: Runs) -> None:
