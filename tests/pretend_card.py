@@ -33,9 +33,21 @@ _READ_BY_THE_HOST = {
     aten.equal.default,
     aten.masked_select.default,
     aten.is_nonzero.default,
+    aten.repeat_interleave.Tensor,
+    aten._unique2.default,
+    aten.unique_dim.default,
+    aten.unique_consecutive.default,
+    aten.bincount.default,
 }
+_WRITES_BY_INDEX = {aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default}
 _COPIES = ("aten::copy_", "aten::_to_copy", "aten::to")
-_LENGTHS_ON_THE_HOST = {aten._pack_padded_sequence.default, aten._pack_padded_sequence_backward.default}
+_LENGTHS_ON_THE_HOST = {
+    aten._pack_padded_sequence.default,
+    aten._pack_padded_sequence_backward.default,
+    aten._pad_packed_sequence.default,
+    aten.gru.data,
+    aten.lstm.data,
+}
 
 
 class Card(_DummyBackendModule):
@@ -149,6 +161,8 @@ def _facts(op: Any) -> _Facts:
 def _run(op: Any, args: Any, kwargs: Any) -> Any:
     """An operator on the card: the same one on the CPU tensors inside."""
     facts, leaves = _facts(op), _leaves(args, kwargs)
+    if op.namespace == "c10d":
+        raise RuntimeError(f"{op}: no process group can send from {NAME}:0")
     given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     if facts.name == "aten::copy_":
         goes_to_host = not isinstance(args[0], CardTensor)
@@ -163,8 +177,8 @@ def _run(op: Any, args: Any, kwargs: Any) -> Any:
         result = op(*_mapped(_to_host, args), **{name: _mapped(_to_host, value) for name, value in kwargs.items()})
     if goes_to_host:
         return args[0] if facts.name == "aten::copy_" else result
-    if op is aten._pack_padded_sequence.default:
-        return CardTensor(result[0]), result[1]  # numbers of rows, for the host
+    if op in (aten._pack_padded_sequence.default, aten._pad_packed_sequence.default):
+        return CardTensor(result[0]), result[1]  # numbers of rows, or lengths, for the host
     known = {id(tensor.host): tensor for tensor in given if isinstance(tensor, CardTensor)}
     # Views of ordinary tensors are ordinary tensors, in inference mode too.
     ordinary = torch.is_inference_mode_enabled() and facts.gives_views and not any(map(torch.is_inference, given))
@@ -201,8 +215,8 @@ def _refuse_host_tensors(op: Any, given: list[Tensor]) -> None:
 
 
 def _has_boolean_index(op: Any, args: Any) -> bool:
-    """Reading by a boolean mask needs the number of its elements; writing by one does not."""
-    if op is not aten.index.Tensor:
+    """Reading by a boolean mask needs the number of its elements, as does writing by one, unless it is one value."""
+    if op is not aten.index.Tensor and not (op in _WRITES_BY_INDEX and args[2].numel() > 1):
         return False
     return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
 

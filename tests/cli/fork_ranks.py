@@ -72,6 +72,8 @@ class Rank:
         trainer.load_latest = self.disturbed_load(trainer.load_latest)
         VerifiedBlocks._block = self.counted_read(VerifiedBlocks._block)  # type: ignore[method-assign]
         checkpoint._format_tensors = self.disturbed_save(checkpoint._format_tensors)
+        if self.job["on_card"]:
+            plug_in_pretend_card()
         if not self.job["exports"]:
             Recipe.export = lambda *_: {}  # type: ignore[method-assign]
         for name in COLLECTIVES:
@@ -164,6 +166,15 @@ class Rank:
         return disturbed
 
 
+def plug_in_pretend_card() -> None:
+    """In this process only."""
+    sys.path.append(str(Path(__file__).parent.parent))
+    import pretend_card
+
+    pretend_card.install().present = True
+    torch.tensor = pretend_card.tensor
+
+
 def not_a_number(loss: Callable[[Any], Tensor], moment: str) -> Callable[[Any], Tensor]:
     """The loss function, with NaN as its value or only as its gradient."""
 
@@ -185,7 +196,7 @@ def spoil_moments(optimizer: torch.optim.Optimizer) -> None:
 
 def local(tensor: Tensor) -> Tensor:
     """The part of a tensor that this process holds, as a copy."""
-    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).detach().clone()
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).detach().cpu().clone()
 
 
 def start(job: dict[str, Any], rank: int, port: int, process_ids: dict[int, int]) -> int:

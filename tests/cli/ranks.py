@@ -30,6 +30,7 @@ PAINTER_STEPS = 4
 # Classifiers of pictures learn by Muon. A batch is three pictures, an update two batches.
 MUON_STEPS = 8
 MUON = ["--set=batch.tokens=3", "--set=batch.accumulate=2", "--set=log.every=1", "--set=validate.every=100"]
+MUON += ["--set=model.dropout=0"]  # a card draws other random numbers
 OVERFLOWS = 4  # steps in float16 until the loss scale is small enough
 PAINTING = [f"--steps={PAINTER_STEPS}", "--set=model.codes=24", "--set=batch.accumulate=2", "--set=validate.every=2"]
 
@@ -62,6 +63,7 @@ class Job:
     threads: int = 1
     late: bool = False  # all but rank 0 are late when they load the checkpoint
     exports: bool = True  # the model for CTranslate2 too, in the end
+    on_card: bool = False  # the pretend one
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def in_bfloat16(directory: Path) -> Iterator[tuple[str, Job]]:
 
 
 def by_muon(directory: Path) -> Iterator[tuple[str, Job]]:
-    """Classifiers of pictures, by one, by two, by two that share the model, and by changing numbers of processes."""
+    """Classifiers of pictures, by one, by two, by two that share the model, by changing numbers of processes, and by
+    two on a card."""
     small = [setting for setting in CLASSIFIER if "batch" not in setting and "log" not in setting]
     options = [str(directory / "labels.tsv"), *small, *MUON]
     for how, count in (("one", 1), ("two", 2), ("sharded", 2)):
@@ -138,6 +141,8 @@ def by_muon(directory: Path) -> Iterator[tuple[str, Job]]:
     for count, sharded, stop in ((2, [], 3), (3, ["--shard"], 6), (1, [], None)):
         fault = Fault("step", count - 1, stop, signal.SIGTERM) if stop else None
         yield f"muon by {count}", Job("muon-changing", count, [*arguments, *sharded], fault, task="classifier")
+    arguments += ["--device=card", "--precision=float32"]
+    yield "muon on a card", Job("muon-card", 2, arguments, task="classifier", on_card=True)
 
 
 def in_float16(directory: Path) -> Iterator[tuple[str, Job]]:

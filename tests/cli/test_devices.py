@@ -22,13 +22,14 @@ from jumok.cli.app import command as jumok_command
 from jumok.cli.app import run
 from jumok.demo.pairs import demo_pairs
 from jumok.engines.loading import load
+from jumok.recipes import image_tokens
 from jumok.training.trainer import Trainer
 from pretend_card import Card
 
 pytestmark = pytest.mark.xdist_group("devices")
 CARD = pretend_card.install()  # at collection: no test of this process has trained anything yet
 RECURRENT = [setting for setting in SMALL if "heads" not in setting and "d_ff" not in setting]
-PAINTER = [setting for setting in SMALL if "batch.tokens" not in setting]
+PAINTER = [*(each for each in SMALL if "batch.tokens" not in each), "--set=model.codes=8"]
 VISION = [*(each for each in CLASSIFIER if "batch.tokens" not in each), "--set=batch.tokens=16", "--set=model.patch=4"]
 # The command after `train`, its data, and the options of the smallest model.
 TASKS: dict[str, tuple[str, list[str], list[str]]] = {
@@ -125,6 +126,8 @@ def trained_both(
     def train(task: str) -> Trained:
         if task not in trainings:
             monkeypatch.setattr(Trainer, "_step", counted)
+            monkeypatch.setattr(image_tokens, "REVIVED_EVERY", 2)  # so that codes of a painter move
+            monkeypatch.setattr(image_tokens, "REVIVAL_PATCHES", 1)
             runs = {where: data / f"{task}-{where}" for where in ("cpu", "card")}
             for (where, out), more in zip(runs.items(), (("--device", "cpu"), ON_CARD), strict=True):
                 more = (*more, "--steps=5", "--set=log.every=2", WITHOUT_DROPOUT)
@@ -149,7 +152,9 @@ def test_a_training_on_a_card_waits_for_it_only_to_log_validate_and_save(
     trained_both: Callable[[str], Trained], task: str
 ) -> None:
     found = trained_both(task)
-    assert found.waits_in_steps == []
+    # A painter's codes that nothing uses are moved by the host: twice here, 50 steps apart in a real training.
+    copies = ["_to_copy", "_to_copy", "copy_"] * 2 if task == "painter" else []
+    assert found.waits_in_steps == [f"recipes/image_tokens.py:after_update aten::{name}" for name in copies]
     reads = Counter(wait for wait in found.waits if wait.startswith("training/updates.py"))
     stages = 2 if task == "painter" else 1
     assert reads == {"training/updates.py:read aten::_to_copy": 3 * stages}  # after steps 2, 4 and 5
@@ -195,6 +200,8 @@ USES: dict[str, list[tuple[list[str], str]]] = {
         (["-m", "{classifier}", "A fine film.", "--save", "{out}.html"], ""),
         (["-m", "{lm}", "The cat", "--save", "{out}.html"], ""),
         (["-m", "{translator}", "--rank-heads", "{data}/two.pairs.tsv", "--json"], ""),
+        (["-m", "{vision}", "{data}/painted/1.png", "--save", "{out}.html"], ""),
+        (["-m", "{painter}", "a red square", "--save", "{out}.html"], ""),
     ],
     "plot attention": [(["-m", "{recurrent}", TEXT, "-o", "{out}.png"], "")],
     "plot beta": [(["-m", "{quick}", TEXT, "--query", "0", "-o", "{out}.png"], "")],
@@ -435,6 +442,52 @@ def test_a_trace_on_a_card_is_that_of_the_cpu(trained: Path, card: Card) -> None
     ]
     for name in ("encoder.0.self.weights", "decoder.0.cross.weights", "logits"):
         assert traces[1][name] == pytest.approx(traces[0][name], abs=1e-4), name
+
+
+# What the explorer and Python ask of a model besides: a name of a trained model, and a function of the loaded one.
+ASKED: list[tuple[str, Callable[[Any], Any]]] = [
+    ("quick", lambda model: traced(model, TEXT, beta=3.0)),
+    ("quick", lambda model: traced(model, TEXT, hard=True, attention="decoder.0.cross")),
+    ("quick", lambda model: traced(model, TEXT, heads={("encoder.0.self", 0): "uniform"})),
+    ("quick", lambda model: traced(model, TEXT, heads={("decoder.0.cross", 1): "mean"}, means=means(model))),
+    ("quick", lambda model: traced(model, TEXT, positions="shuffled")),
+    ("quick", lambda model: traced(model, TEXT, positions="removed")),
+    ("quick", lambda model: traced(model, TEXT, positions=7)),
+    ("quick", lambda model: lens.trace(model, TEXT, force=[5, 6], beam=3)["logits"]),
+    ("quick", lambda model: lens.trace(model, TEXT, target="개 고양이")["logits"]),
+    ("quick", lambda model: model.translate(TEXT, prefix="큰", bias={"개": 2.0}, beam=2, max_ratio=0.1)),
+    ("quick", lambda model: model.score([TEXT, "The dog."], ["개 고양이.", "개."])),
+    ("recurrent", lambda model: model.score([TEXT, "The dog."], ["개 고양이.", "개."])),
+    ("classifier", lambda model: lens.attribution(model, "A fine film.").totals),
+    ("classifier", lambda model: lens.trace(model, "A fine film.")["encoder.0.self.weights"]),
+    ("lm", lambda model: lens.trace(model, "The cat", continue_by=2, temperature=0.0)["surprise"]),
+    ("lm", lambda model: model.score(["The cat sees the dog."])),
+]
+
+
+def traced(model: Any, text: str, **changes: Any) -> Any:
+    with lens.changed(model, **changes):
+        return lens.trace(model, text, beam=1)["logits"]
+
+
+def means(model: Any) -> Any:
+    with lens.mean_outputs(model) as found:
+        model.translate(TEXT, beam=1)
+    return found
+
+
+@pytest.mark.parametrize(("name", "ask"), ASKED)
+def test_whatever_python_asks_of_a_model_on_a_card_has_the_answer_of_the_cpu(
+    trained: Path, trained_both: Callable[[str], Trained], card: Card, name: str, ask: Callable[[Any], Any]
+) -> None:
+    run = trained / "run" if name == "quick" else trained_both(name).cpu
+    expected, found = (ask(load(run, "torch", device=device)) for device in ("cpu", "card"))
+    assert card.waits
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        flat = [np.hstack([np.ravel(part) for part in each]) for each in (found, expected)]
+        assert flat[0] == pytest.approx(flat[1], abs=1e-4)
 
 
 def test_auto_takes_the_card_and_says_so(

@@ -200,6 +200,15 @@ def test_two_processes_learn_by_muon_what_one_learns(runs: Runs, how: str) -> No
     assert all(bool(tensor.any()) for tensor in momenta)
 
 
+def test_two_processes_on_a_card_that_gloo_does_not_know_learn_what_one_learns_on_the_cpu(runs: Runs) -> None:
+    """Gradients, and updates by Muon, are sent by way of the host. The card is the pretend one."""
+    directory, outcomes = runs
+    assert outcomes["muon on a card"].codes == [0, 0], outcomes["muon on a card"].errors
+    assert last_checkpoint(directory / "muon-card").state["device"] == "card"
+    assert losses(directory / "muon-card") == pytest.approx(losses(directory / "muon-one"), abs=TOLERANCE)
+    assert_close(last_checkpoint(directory / "muon-card"), last_checkpoint(directory / "muon-one"))
+
+
 def test_a_training_by_muon_goes_on_with_any_number_of_processes(runs: Runs) -> None:
     directory, outcomes = runs
     assert [outcomes[f"muon by {count}"].codes for count in (2, 3, 1)] == [[130, 143], [130, 130, 143], [0]]

@@ -120,7 +120,8 @@ def _other_queries(own: Mapping[int, str], beta: float | None) -> Any:
         if beta is None and not uniform:
             return None
         q = inputs[0] * (1.0 if beta is None else beta * inputs[0].shape[-1] ** 0.5)
-        q[:, uniform] = 0.0
+        for head in uniform:
+            q[:, head] = 0.0
         return (q, *inputs[1:])
 
     return change

@@ -149,8 +149,10 @@ class MultiProcess(ProcessGroup):
         """See `ProcessGroup`. Shares are of one size, so the last may hold rows twice."""
         share = -(-len(rows) // self.size)
         start = min(self.rank * share, len(rows) - share)
-        parts = [torch.empty_like(rows[:share]) for _ in range(self.size)]
-        dist.all_gather(parts, compute(rows[start : start + share]).contiguous())
+        own = compute(rows[start : start + share]).contiguous()
+        own = own.cpu() if self._sends_by_host else own
+        parts = [torch.empty_like(own) for _ in range(self.size)]
+        dist.all_gather(parts, own)
         whole = torch.empty_like(rows)
         for rank, part in enumerate(parts):
             first = min(rank * share, len(rows) - share)
