@@ -215,7 +215,7 @@ def test_a_language_model_is_trained_used_and_measured(jumok: Jumok, tmp_path: P
         refused = jumok("evaluate", "-m", tmp_path / "run", tmp_path / "a.txt", *option)
         assert (refused.code, "has no effect on the evaluation of a language model" in refused.err) == (2, True)
     no_vectors = jumok("embed", "-m", tmp_path / "run", stdin="x")
-    assert (no_vectors.code, "has no encoder" in no_vectors.err) == (2, True)
+    assert (no_vectors.code, "is a language model. Sentence vectors need" in no_vectors.err) == (2, True)
 
 
 def test_vectors_of_a_translator(jumok: Jumok, trained: Path, tmp_path: Path) -> None:

@@ -101,13 +101,18 @@ def test_what_cannot_be_painted_is_said(jumok: Jumok, painted: Path, trained: Pa
         (["", "-o", out], "Caption 1 is empty"),
         (["red", "-o", tmp_path / "a.txt"], "written as PNG, JPEG, WebP or BMP"),
         (["red", "-o", out, "--guidance=-1"], "guidance is -1.0"),
-        (["red", "-o", tmp_path / "none" / "a.png"], "cannot be written"),
+        (["red", "-o", tmp_path / "none" / "a.png"], "there is no directory"),
     ):
         ended = jumok("paint", "-m", run, *wrong)
         assert (ended.code, said in ended.err) == (2, True), ended.err
     other = jumok("paint", "-m", trained / "run", "red", "-o", out)
     assert (other.code, "is a translator, not a painter" in other.err) == (2, True)
     assert "jumok paint" in jumok("translate", "-m", run, stdin="x").err
+    assert "CTranslate2 cannot run a painter; it runs with PyTorch." in jumok("export", "-m", run).err
+    assert "a painter runs with PyTorch only. Copy" in jumok("export", "-m", run, "--to", "bundle", out).err
+    assert "is a painter. Sentence vectors need a translator" in jumok("embed", "-m", run, stdin="x").err
+    evaluated = jumok("evaluate", "-m", run, painted / "captions.tsv", painted / "pictures", "--sheet", "1")
+    assert "--sheet has no effect" in evaluated.err
 
 
 def test_a_painter_is_used_from_python(painted: Path) -> None:
@@ -227,9 +232,13 @@ def test_the_size_of_pictures_is_no_setting(painted: Path, tmp_path: Path) -> No
 
 def test_bad_data_is_refused_before_anything_is_trained(jumok: Jumok, tmp_path: Path) -> None:
     write_pictures(tmp_path)
+    data = [tmp_path / "captions.tsv", tmp_path / "pictures"]
     for wrong, said in (
         ([tmp_path / "pictures", tmp_path / "captions.tsv"], "the name of a picture and a caption in each row"),
         ([tmp_path / "captions.tsv", tmp_path / "gone"], "no such file"),
+        ([*data, "--valid", data[0]], "captions.tsv: give a TSV, CSV, XLSX or JSONL file"),
+        ([*data, "--valid", data[1], data[0]], "the name of a picture and a caption in each row"),
+        ([*data, "--sheet", "2"], "--sheet has no effect"),
     ):
         ended = jumok("train", "painter", *wrong, "-o", tmp_path / "run", *OPTIONS)
         assert (ended.code, said in ended.err) == (2, True), ended.err

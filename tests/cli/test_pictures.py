@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from commands import CLASSIFIER
 from PIL import Image
+from rich.cells import cell_len
 
 import jumok
 from jumok.bundle import load_bundle
@@ -206,12 +209,68 @@ def test_bad_input_is_an_error_in_words(trained: Path, tmp_path: Path, capsys: p
         "train", "classifier", one, "-o", out, "--set", "augment.case=0.1"
     )
     assert "CTranslate2 cannot run a picture classifier" in error("export", "-m", model)
+    assert f"a picture classifier runs with PyTorch only. Copy {trained / 'run' / 'model'} itself." in error(
+        "export", "-m", model, "--to", "bundle", tmp_path / "copy"
+    )
+    assert capsys.readouterr().out == ""
+    assert error("export", "-m", model, "--probe", one).startswith("jumok: CTranslate2 cannot run")
+    assert "is a picture classifier. Sentence vectors need" in error("embed", "-m", model, texts)
+    assert 'The preset "rnn" is for a translator, not for a picture classifier' in error(
+        "train", "classifier", one, "-o", out, "--preset", "rnn"
+    )
     assert "texts.tsv: not a PNG" in error("classify", "-m", model, texts)
     assert "Give a picture to begin with" in error("look", "-m", model, "--no-open")
     assert "not a PNG" in error("look", "-m", model, texts, "--save", tmp_path / "page.html")
     assert "Give the files of pictures" in error("classify", "-m", model)
     assert "holds no pictures, but this model classifies pictures" in error("evaluate", "-m", model, texts)
     assert "has no effect on pictures" in error("classify", "-m", model, one / "lying" / "0.png", "--explain", 2)
+
+
+@pytest.mark.parametrize("option", ["--columns a b", "--sheet 1", "--separator ;", "--encoding cp949"])
+def test_options_for_tables_have_no_effect_on_directories(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    pictures = str(trained / "pictures")
+    for command in (["evaluate", "-m", str(trained / "run")], ["train", "classifier", "-o", str(tmp_path / "run")]):
+        assert run([*command, pictures, *option.split()]) == 2
+        assert f"has no effect: {pictures} is not" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_picture_from_standard_input(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def classify(content: bytes, *options: str) -> int:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(content)))
+        return run(["classify", "-m", str(trained / "run"), "-", *options])
+
+    assert classify((trained / "pictures" / "standing" / "1.png").read_bytes()) == 0
+    assert capsys.readouterr().out.startswith("-\tstanding\t0.")
+    assert classify(b"no picture") == 2
+    assert "standard input: not a PNG, JPEG, WebP or BMP picture. Correct or" in capsys.readouterr().err
+
+
+def test_a_link_that_leads_nowhere_is_a_lost_picture(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lost.png").symlink_to(tmp_path / "gone.png")
+    assert run(["classify", "-m", str(trained / "run"), str(tmp_path)]) == 2
+    assert f"{tmp_path / 'lost.png'}: no such file." in capsys.readouterr().err
+
+
+def test_a_file_that_is_missing_is_said_to_be(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "-m", str(trained / "run"), "nothing"]) == 2
+    assert "nothing: no such file." in capsys.readouterr().err
+
+
+def test_a_table_of_hangul_is_aligned() -> None:
+    from jumok.recipes.evaluating.classifier import _lines
+
+    values = {"classes": ["동그라미", "box"], "confusion": [[9, 0], [1, 1234]], "accuracy": 1.0, "macro_f1": 1.0}
+    values |= {"ece": 0.0, "ece_uncalibrated": 0.0, "pictures": 1244, "pictures_per_second": 1.0}
+    head, *rows = _lines(values, "pictures")[-3:]
+    assert {cell_len(line) for line in (head, *rows)} == {cell_len(head)}
+    assert rows[0].startswith("동그라미 ")
 
 
 def test_a_classifier_of_texts_given_pictures_says_so(

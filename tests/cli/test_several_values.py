@@ -138,7 +138,7 @@ def test_validation_pictures_in_idx_files(jumok: Jumok, tmp_path: Path, monkeypa
     train, test = write_idx(tmp_path, "train", 20), write_idx(tmp_path, "test", 6)
     ended = jumok("train", "classifier", *train, "--valid", *test, "-o", "run", "--steps", "1")
     assert ended.code == 0, ended.err
-    assert "20 pictures to train on, 6 to validate on" in ended.out
+    assert "corpus: 20 pictures to train on, 6 to validate on\nclasses: 0 10, 1 10\n" in ended.out  # no vocabulary
 
 
 def test_two_values_are_taken_wherever_the_option_stands() -> None:

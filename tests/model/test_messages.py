@@ -187,7 +187,7 @@ CONFIGS: list[tuple[Any, str]] = [
     (lambda: preset("tinny"), 'Unknown preset "tinny". Did you mean "tiny"?'),
     (
         lambda: preset("imdb-notebook", task="translator"),
-        'The preset "imdb-notebook" is a classifier, not a translator. Use another preset.',
+        'The preset "imdb-notebook" is for a classifier, not for a translator. Use another preset.',
     ),
 ]
 

@@ -8,6 +8,7 @@ import pytest
 
 import jumok
 from jumok.cli.info_text import describe_facts
+from jumok.engines.copying import copy_for_runtime
 from jumok.engines.options import DecodingOptions, SearchOptions
 from jumok.errors import ConfigError
 from jumok.lens import changed, trace
@@ -69,6 +70,8 @@ def test_it_is_not_exported_and_runs_with_pytorch(runs: Path, tmp_path: Path) ->
         export_ctranslate2(runs / "rnn")
     with pytest.raises(ConfigError, match='cannot run a recurrent translator; use `engine="torch"`'):
         jumok.load(runs / "rnn", "ctranslate2")
+    with pytest.raises(ConfigError, match="a recurrent translator runs with PyTorch only"):
+        copy_for_runtime(runs / "rnn", tmp_path / "copy")
     config = {"task": "translator", "architecture": "recurrent"}
     model = {"config": config, "card": {}, "path": "run", "runtime_only": False, "id": "", "created": "", "note": ""}
     lines = list(describe_facts({"model": {**model, "parameters": 1, "export": None, "files": {}}}))
@@ -125,5 +128,5 @@ def test_what_it_has_not_is_refused(runs: Path) -> None:
     for message, call in refusals:
         with pytest.raises(ConfigError, match=message):
             call()
-    with pytest.raises(ConfigError, match='The preset "rnn" is a translator, not a classifier'):
+    with pytest.raises(ConfigError, match='The preset "rnn" is for a translator, not for a classifier'):
         jumok.train_classifier(runs / "a.src", out=runs / "no", preset="rnn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from jumok.cli.options import print_json, say
 from jumok.cli.writing import output_to
-from jumok.data.reading.pictures import is_picture_name
+from jumok.data.reading.lines import STANDARD_INPUT, display_name
+from jumok.data.reading.pictures import files_and_links, is_picture_name
 from jumok.data.source_files import require_files
 from jumok.errors import ConfigError, InputError
 from jumok.pictures import UnusablePictureError
@@ -40,7 +42,10 @@ def classify_pictures(
     if encoding is not None:
         raise ConfigError("`encoding=` has no effect on pictures. Leave it out.")
     if not files:
-        raise InputError("Give the files of pictures, or directories: this model classifies pictures.")
+        raise InputError(
+            "Give the files of pictures, directories, or - for a picture from standard input: this model classifies "
+            "pictures."
+        )
     require_files(files)
     with output_to(out) as output:
         if probabilities and not as_json:
@@ -62,7 +67,7 @@ def _all_pictures(files: Sequence[Path]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        found = sorted(file for file in path.rglob("*") if file.is_file() and is_picture_name(file))
+        found = [file for file in files_and_links(path) if is_picture_name(file)]
         if not found:
             raise InputError(f"{path}: holds no PNG, JPEG, WebP or BMP pictures.")
         yield from found
@@ -83,17 +88,19 @@ def _classified(
     classifier: PictureClassifier, paths: Sequence[Path], *, skip: bool
 ) -> Iterator[tuple[Path, Classification | None]]:
     """Each path with the class of its picture, or None if it cannot be used and is skipped."""
+    sources = [sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else path for path in paths]
     with suppress(UnusablePictureError):
-        together = classifier.classify(list(paths))
+        together = classifier.classify(sources)
         yield from zip(paths, together, strict=True)
         return
-    for path in paths:  # at least one of them cannot be used
+    for path, source in zip(paths, sources, strict=True):  # at least one of them cannot be used
         try:
-            yield path, classifier.classify(path)
+            yield path, classifier.classify(source)
         except UnusablePictureError as error:
+            problem = f"{display_name(path)}: {error.reason}."
             if not skip:
-                raise InputError(f'{error} Correct or remove it, or give `on_error="skip"`.') from error
-            say(f"jumok: warning: {error} Skipped, its class is empty.")
+                raise InputError(f'{problem} Correct or remove it, or give `on_error="skip"`.') from error
+            say(f"jumok: warning: {problem} Skipped, its class is empty.")
             yield path, None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from jumok.cli.options import JSON, MODEL, PATH, QUIET, hardware_options, print_json, say
+from jumok.cli.writing import require_file
 from jumok.errors import ArgumentError, WriteError, counted
 
 
@@ -75,6 +76,7 @@ def command(
 
 
 def _require_picture_name(out: Path) -> None:
+    require_file(out)
     if out.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".bmp"):
         raise ArgumentError(f"{out}: pictures are written as PNG, JPEG, WebP or BMP. Give a name such as {out}.png.")
 

@@ -32,7 +32,7 @@ def learn_picture_encoder(
 ) -> tuple[PictureEncoder, str]:
     """Mean and deviation of the values of some pictures."""
     encoder = PictureEncoder.fit(example.inputs[0] for example in islice(examples(), _FITTED))
-    return encoder, "values of a byte"
+    return encoder, ""
 
 
 def read_surveyed(paths: Paths, rejections: Rejections) -> Iterator[Example]:

@@ -41,8 +41,10 @@ def describe(event: Event, status: Status) -> Iterator[str]:
 def _describe_corpus(event: Event) -> Iterator[str]:
     """Its size, vocabulary and classes; and the examples that were left out, the most frequent reason first."""
     train, valid = _examples(event["examples"], event), f"{event['valid_examples']:,}"
-    yield f"corpus: {train} to train on, {valid} to validate on ({event['tokens']:,} tokens to learn)"
-    yield f"vocabulary: {event['tokenizer']['size']:,} tokens ({event['tokenizer']['why']})"
+    learned = f" ({event['tokens']:,} tokens to learn)" if event["tokens"] != event["examples"] else ""
+    yield f"corpus: {train} to train on, {valid} to validate on{learned}"
+    if why := event["tokenizer"]["why"]:  # bytes of pictures need no vocabulary
+        yield f"vocabulary: {event['tokenizer']['size']:,} tokens ({why})"
     if classes := event["classes"]:
         yield "classes: " + ", ".join(f"{name} {count:,}" for name, count in classes.items())
         if max(classes.values()) > UNBALANCED * min(classes.values()):

@@ -9,8 +9,9 @@ from typing import Any
 from jumok import files
 from jumok.bundle import ALL_WEIGHTS, CARD, bundle_contents, load_bundle, replace_directory
 from jumok.engines.opening import DIRECTORY, exported_model
-from jumok.errors import BundleError
+from jumok.errors import BundleError, ConfigError
 from jumok.files import REAL_FILES, Contents, FileSystem, UnreadableError
+from jumok.tasks import task_of_config
 
 NOTE = "note"  # in the card
 _EXPORTED = ("embed.", "encoder.", "decoder.")  # weights that the CTranslate2 model has too, by how their names begin
@@ -21,6 +22,11 @@ def copy_for_runtime(model: Path, out: Path, *, note: str | None = None, fs: Fil
     CTranslate2 export, without the weights that only PyTorch needs. It appears complete or not at all."""
     bundle = load_bundle(model)
     export = exported_model(bundle)
+    task = task_of_config(bundle.config)
+    if task.conversion is None:
+        raise ConfigError(
+            f"{model}: a {task.title} runs with PyTorch only. Copy the model directory {bundle.path} itself."
+        )
     if export is None:
         raise BundleError(f"{model}: has no CTranslate2 export, which the copy would run. Make it with `jumok export`.")
     if os.path.lexists(out):

@@ -120,7 +120,8 @@ def load_sentence_encoder(path: str | Path, **options: Any) -> SentenceEncoder:
     """Load a model that turns sentences into vectors: a translator or a classifier. Options: those of `load`."""
     facade = load(path, **options)
     if not isinstance(facade, SentenceEncoder):
-        raise BundleError(f"{path}: has no encoder. Sentence vectors need a translator or a classifier.")
+        title = task_named(facade.task).title
+        raise BundleError(f"{path}: is a {title}. Sentence vectors need a translator or a classifier of texts.")
     return facade
 
 

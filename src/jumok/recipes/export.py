@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jumok.bundle import load_bundle
+from jumok.bundle import Bundle, load_bundle
 from jumok.data.corpus import read_valid
 from jumok.data.examples import Rejections
 from jumok.data.store import TokenStore
@@ -34,14 +34,12 @@ def export_ctranslate2(
     then nothing is exported, and an earlier export stays. `on_event` gets an event at the start of each phase.
     """
     bundle = load_bundle(model)
-    task = task_of(bundle)
-    if task.certify is None:
-        raise ConfigError(f"CTranslate2 cannot run a {task.title}; it runs with PyTorch.")
+    certify = _certify_of(bundle)
     if quantization != "float32" and not probe:
         raise ConfigError(
             f"{quantization} has to be compared on examples. Give `probe=`, or the run directory of the training."
         )
-    certify, encoder = resolve(task.certify), open_encoder(bundle)
+    encoder = open_encoder(bundle)
     certificate: dict[str, Any] = {}
 
     def certified(directory: Path) -> dict[str, Any]:
@@ -51,6 +49,15 @@ def export_ctranslate2(
 
     on_event({"event": "exporting"})
     return export(bundle, quantization, certified), certificate
+
+
+def _certify_of(bundle: Bundle) -> Callable[[Export], dict[str, Any]]:
+    """What certifies the export of a model. ConfigError if CTranslate2 cannot run such models."""
+    task = task_of(bundle)
+    if task.certify is None:
+        raise ConfigError(f"CTranslate2 cannot run a {task.title}; it runs with PyTorch.")
+    certify: Callable[[Export], dict[str, Any]] = resolve(task.certify)
+    return certify
 
 
 def is_exported(model: Path) -> bool:
@@ -81,6 +88,7 @@ def read_probe(
     the rejections. `reading` are options for reading, as for the training of this task: `columns`, `sheet` …"""
     bundle = load_bundle(model)
     rejections = rejections or Rejections()
+    _certify_of(bundle)
     task = task_of(bundle)
     recipe = resolve(task.recipe)
     for name in reading:

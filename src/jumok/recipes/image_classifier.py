@@ -12,6 +12,7 @@ from jumok.data.examples import Example
 from jumok.data.pictures import LABELLED_PICTURES, PictureBatch, PictureEpochs, reading_pictures
 from jumok.data.reading.options import Columns, reading_options
 from jumok.data.reading.pictures import LARGEST_SIDE, survey_pictures
+from jumok.data.reading.unused_options import refuse_unused_for_pictures
 from jumok.engines.image_classifier.torch import TorchImageClassifier, standardised
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig
@@ -63,6 +64,7 @@ class ImageClassifierRecipe(LabelledRecipe):
     ) -> None:
         super().__init__(data, valid)
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+        refuse_unused_for_pictures(self.reading, self.data, self.valid)
         if picture_size is not None and not 4 <= picture_size <= LARGEST_ASKED:
             raise ConfigError(
                 f"`picture_size={picture_size}` cannot be used: give the longer side in pixels, 4 to {LARGEST_ASKED}. "

@@ -23,6 +23,7 @@ from jumok.data.captioned import (
 from jumok.data.corpus import Corpus
 from jumok.data.reading.captions import require_captions_and_pictures, survey_captioned
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.unused_options import refuse_unused_for_pictures
 from jumok.engines.image_tokens import encode_pictures
 from jumok.engines.painter.text import words_of
 from jumok.engines.painter.torch import TorchPainter
@@ -93,10 +94,12 @@ class PainterRecipe(Recipe):
         encoding: str | None = None,
     ) -> None:
         super().__init__(data, valid)
-        if data:
-            require_captions_and_pictures(data)
+        for files in (self.data, self.valid):
+            if files:
+                require_captions_and_pictures(files)
         self.side = side
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+        refuse_unused_for_pictures(self.reading, self.data, self.valid)
         self.kind, self.shape = CAPTIONED_PICTURES, PictureShape(32, 32, 3)
         self._pictures: ImageTokens | None = None
         self._digest, self._stage_settings = "", Settings()

@@ -68,6 +68,19 @@ def test_a_directory_for_each_class(by_class: Path) -> None:
     assert rejections.layouts[0].describe().endswith("8 pictures, 8 × 8, colour: all pictures have this size")
 
 
+def test_links_that_cannot_be_followed_are_rejections(by_class: Path) -> None:
+    (by_class / "cat" / "lost.png").symlink_to(by_class / "gone.png")
+    (by_class / "cat" / "other").symlink_to(by_class / "dog", target_is_directory=True)
+    (by_class / "cat" / "again.png").symlink_to(by_class / "cat" / "0.png")
+    (by_class / "kitten").symlink_to(by_class / "cat" / "more", target_is_directory=True)
+    examples, rejections = read(by_class)
+    assert [example.label for example in examples] == ["cat"] * 5 + ["dog"] * 4 + ["kitten"]
+    assert rejections.examples == {
+        "no such file": [f"{by_class}/cat/lost.png"],
+        "a link to a directory; only that of a class may be one": [f"{by_class}/cat/other"],
+    }
+
+
 def tables(by_class: Path) -> dict[str, str]:
     rows = [(f"{name}/{shade}.png", name) for name in CLASSES for shade in range(3)]
     return {
@@ -179,3 +192,11 @@ def test_the_shape_is_chosen_from_the_sizes(sizes: list[tuple[int, int]], side: 
 
 def test_one_picture_in_colour_makes_all_of_them_colour() -> None:
     assert choose_shape([PictureShape(8, 8, 1), PictureShape(8, 8, 3)])[0].channels == 3
+
+
+def test_a_damaged_idx_file_is_called_damaged(tmp_path: Path) -> None:
+    pictures, _ = write_idx(tmp_path, "train")
+    pictures.write_bytes(pictures.read_bytes()[:-9])
+    for data in (pictures, tmp_path):
+        with pytest.raises(InputError, match=r"images-idx3-ubyte\.gz: damaged, cut off"):
+            holds_pictures(data)

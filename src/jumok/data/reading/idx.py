@@ -16,6 +16,7 @@ from jumok.pictures import PictureShape, Pixels
 
 _BYTES = 0x08  # the type of values: unsigned bytes
 _LARGEST_SIDE = 4096
+_IDX_NAME = re.compile(r"idx\d", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,12 @@ class IdxHeader:
 
 
 def read_idx_header(path: Path) -> IdxHeader | None:
-    """The header of an IDX file; None if the file is none."""
+    """The header of an IDX file; None if the file is none. InputError if it is called like one and cannot be read."""
     try:
         head = b"".join(islice(byte_chunks(path), 1))[:20]
     except InputError:
+        if _IDX_NAME.search(path.name):
+            raise
         return None
     if len(head) < 8 or head[:3] != bytes((0, 0, _BYTES)) or head[3] not in (1, 3, 4):
         return None

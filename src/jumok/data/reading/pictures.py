@@ -38,6 +38,7 @@ _AHEAD = 64  # pictures decoded before they are asked for
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
 _LEFT_BY_SYSTEMS = {"thumbs.db", "desktop.ini"}
 NOT_MEANT = "left by the operating system"
+LINKED_DIRECTORY = "a link to a directory; only that of a class may be one"
 
 
 @dataclass(frozen=True)
@@ -246,12 +247,23 @@ def _directory_pictures(path: Path, rejections: Rejections) -> Iterator[Labelled
         raise InputError(f"{path}: contains no directories. Give it one for each class, with the pictures in it.")
     _refuse_parts(path, classes)
     for directory in classes:
-        for file in sorted(entry for entry in directory.rglob("*") if entry.is_file()):
-            if file.name.startswith(".") or file.name.lower() in _LEFT_BY_SYSTEMS:
+        for file in files_and_links(directory):
+            if file.is_dir():
+                rejections.add(LINKED_DIRECTORY, str(file))
+            elif file.name.startswith(".") or file.name.lower() in _LEFT_BY_SYSTEMS:
                 rejections.not_meant += 1
                 rejections.add(NOT_MEANT, str(file))
             else:
                 yield LabelledPicture(" ".join(directory.name.split()), f"{file}:1", file)
+
+
+def files_and_links(directory: Path) -> list[Path]:
+    """All files in a directory and below, in order; also links that lead nowhere, or to directories."""
+
+    def is_lost_link(entry: Path) -> bool:
+        return entry.is_symlink() and (entry.is_dir() or not entry.exists())
+
+    return sorted(entry for entry in directory.rglob("*") if entry.is_file() or is_lost_link(entry))
 
 
 def _refuse_parts(path: Path, classes: Sequence[Path]) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from jumok.data.examples import Paths
 from jumok.data.reading.formats import JSON_LINES
+from jumok.data.reading.idx import read_idx_header
 from jumok.data.reading.lines import STANDARD_INPUT, display_name, format_of
 from jumok.data.reading.options import ReadingOptions
 from jumok.data.reading.tables import TABLES
@@ -23,12 +24,17 @@ _NEEDS = {
 
 
 def refuse_unused_options(
-    options: ReadingOptions, paths: Paths, valid: Paths | None = None, *, unnamed: Literal["table", "text"]
+    options: ReadingOptions,
+    paths: Paths,
+    valid: Paths | None = None,
+    *,
+    unnamed: Literal["table", "text"],
+    without_text: Paths = (),
 ) -> None:
     """Raises ConfigError if an option applies to none of the files. `unnamed` is how a file is read whose name says no
-    format."""
+    format; to files `without_text` no option applies."""
     files = [*paths, *(valid or ())]
-    formats = {_format(path, unnamed) for path in files}
+    formats = {_format(path, unnamed) for path in files if path not in without_text}
     for name, (needed, having) in _NEEDS.items():
         if getattr(options, name) and files and not formats.intersection(having):
             raise ConfigError(f"`{name}=` has no effect: {_none_of(files)} {needed}. Leave it out.")
@@ -38,6 +44,13 @@ def refuse_unused_for_pairs(options: ReadingOptions, paths: Paths, valid: Paths 
     """The same for sentence pairs: a single file is a table, two are texts, unless their names say otherwise."""
     unnamed: Literal["table", "text"] = "table" if 1 in (len(paths), len(valid or ())) else "text"
     refuse_unused_options(options, paths, valid, unnamed=unnamed)
+
+
+def refuse_unused_for_pictures(options: ReadingOptions, paths: Paths, valid: Paths | None = None) -> None:
+    """The same for pictures: directories and IDX files hold no text."""
+    files = [Path(path) for path in (*paths, *(valid or ()))]
+    pictures = [path for path in files if path.is_dir() or (path.is_file() and read_idx_header(path))]
+    refuse_unused_options(options, files, unnamed="table", without_text=pictures)
 
 
 def _format(path: str | Path, unnamed: str) -> str:

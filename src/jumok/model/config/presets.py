@@ -8,7 +8,7 @@ from typing import Any
 
 from jumok.errors import ConfigError, did_you_mean
 from jumok.model.config.base import BaseConfig
-from jumok.tasks import resolve, task_of_config
+from jumok.tasks import resolve, task_named, task_of_config
 
 
 def _sizes(layers: int, d_model: int, heads: int, d_ff: int, dropout: float, norm: str = "post") -> dict[str, Any]:
@@ -71,7 +71,8 @@ def preset(name: str, *, vocabulary: int | None = None, task: str | None = None,
     sizes = PRESETS[name]
     task = task or sizes.get("task", "translator")
     if task != sizes.get("task", task):
-        raise ConfigError(f'The preset "{name}" is a {sizes["task"]}, not a {task}. Use another preset.')
+        own, wanted = (task_named(each).title for each in (sizes["task"], task))
+        raise ConfigError(f'The preset "{name}" is for a {own}, not for a {wanted}. Use another preset.')
     entry = task_of_config(sizes | changes | {"task": task})
     known = [field.name for field in fields(resolve(entry.config))]
     values = {key: value for key, value in sizes.items() if key in known} | {"task": task} | changes

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rich.cells import cell_len
 
 from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import read_labelled
@@ -94,10 +95,10 @@ def _read(
 
 def _lines(values: dict[str, Any], what: str) -> list[str]:
     classes = values["classes"]
-    width = max(8, *(len(name) for name in classes)) + 2
-    head = "true \\ predicted".ljust(width + 6) + "".join(name.rjust(width) for name in classes)
+    width = max(8, *map(cell_len, classes)) + 2  # Hangul takes two cells of a terminal
+    head = "true \\ predicted".ljust(width + 6) + "".join(" " * (width - cell_len(name)) + name for name in classes)
     rows = [
-        name.ljust(width + 6) + "".join(f"{count:,}".rjust(width) for count in row)
+        name + " " * (width + 6 - cell_len(name)) + "".join(f"{count:,}".rjust(width) for count in row)
         for name, row in zip(classes, values["confusion"], strict=True)
     ]
     return [

@@ -11,6 +11,7 @@ import numpy as np
 from jumok.data.examples import Rejections
 from jumok.data.reading.captions import read_captioned, require_captions_and_pictures
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.unused_options import refuse_unused_for_pictures
 from jumok.engines.image_tokens import reconstruction_scores
 from jumok.engines.painter.text import TextPainter
 from jumok.pictures import PictureShape, picture_from_text
@@ -31,6 +32,7 @@ def evaluate(
     their own tokens, and speed."""
     require_captions_and_pictures(files)
     options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
+    refuse_unused_for_pictures(options, files)
     rejections = Rejections()
     painter: Any = model.engine
     shape = PictureShape(*painter.model.pictures.shape)
