@@ -28,13 +28,12 @@ MENTIONS = {
     PICTURES: {
         "cli/train_classifier.py",
         "engines/loading.py",
-        "recipes/classifier.py",
-        "recipes/evaluating/classifier.py",
+        "recipes/labelled.py",
         "tasks.py",
     },
 }
 OWN = re.compile(
-    "image_classifier|image_tokens|paint|pictur|patches|captio|vision|labelled|codebook|mirroring|scene|demo/"
+    "image_classifier|image_tokens|paint|pictur|patches|captio|vision|data/reading/labelled|codebook|mirroring|scene|demo/"
 )
 
 

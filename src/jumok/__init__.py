@@ -8,7 +8,7 @@ from jumok.tasks import resolve
 if TYPE_CHECKING:
     from jumok.engines.loading import load
     from jumok.engines.options import DecodingOptions, Sampling
-    from jumok.recipes.classifier import train_classifier
+    from jumok.recipes.labelled import train_classifier
     from jumok.recipes.language_model import train_language_model
     from jumok.recipes.language_model import train_language_model as train_lm
     from jumok.recipes.painter import train_painter
@@ -33,7 +33,7 @@ _REFERENCES = {
     "DecodingOptions": "jumok.engines.options:DecodingOptions",
     "Sampling": "jumok.engines.options:Sampling",
     "load": "jumok.engines.loading:load",
-    "train_classifier": "jumok.recipes.classifier:train_classifier",
+    "train_classifier": "jumok.recipes.labelled:train_classifier",
     "train_language_model": "jumok.recipes.language_model:train_language_model",
     "train_lm": "jumok.recipes.language_model:train_language_model",  # as the command `jumok train lm` is called
     "train_painter": "jumok.recipes.painter:train_painter",

@@ -28,6 +28,8 @@ class Task:
     conversion: str | None = None  # config, weights, tokens → CTranslate2 model specification
     lens: str | None = None  # trace(model, text, **options); None: cannot be looked into
     command: str | None = None  # the command-line function behind `jumok train <train_command>`
+    inputs: str = "texts"  # what a model takes, in messages
+    holds: str | None = None  # holds(path, options): tells its files from those of tasks with the same train_command
     classify: str | None = None  # classify(model, files, out, **options) of `jumok classify`; None: not a classifier
 
 
@@ -142,6 +144,8 @@ register(
         evaluation="jumok.recipes.evaluating.image_classifier:evaluate",
         lens="jumok.lens.image_classifier:trace",
         classify="jumok.cli.classify_pictures:classify_pictures",
+        inputs="pictures",
+        holds="jumok.data.reading.pictures:holds_pictures",
     )
 )
 _register_built_in("translator", "translator", "Translator", "translator", "echo {text} | jumok translate -m {run}")

@@ -204,13 +204,17 @@ def test_bad_input_is_an_error_in_words(trained: Path, tmp_path: Path, capsys: p
     one = write_one_class(tmp_path / "pictures")
     assert 'every picture has the label "lying"' in error("train", "classifier", one, "-o", out, "--quiet")
     assert "Give one kind" in error("train", "classifier", one, texts, "-o", out)
+    assert f"{one} holds pictures, {texts} does not" in error("train", "classifier", one, "--valid", texts, "-o", out)
+    assert f"{one} holds pictures, {texts} does not" in error("train", "classifier", texts, "--valid", one, "-o", out)
+    assert "gone: no such file" in error("train", "classifier", one, "--valid", "gone", "-o", out)
     assert "--picture-size has no effect" in error("train", "classifier", texts, "-o", out, "--picture-size", 9)
     assert "augment.case has no effect on a picture classifier" in error(
         "train", "classifier", one, "-o", out, "--set", "augment.case=0.1"
     )
     assert "CTranslate2 cannot run a picture classifier" in error("export", "-m", model)
-    assert f"a picture classifier runs with PyTorch only. Copy {trained / 'run' / 'model'} itself." in error(
-        "export", "-m", model, "--to", "bundle", tmp_path / "copy"
+    assert (
+        f"a picture classifier runs with PyTorch only. Copy the model directory {trained / 'run' / 'model'}"
+        in error("export", "-m", model, "--to", "bundle", tmp_path / "copy")
     )
     assert capsys.readouterr().out == ""
     assert error("export", "-m", model, "--probe", one).startswith("jumok: CTranslate2 cannot run")
@@ -280,4 +284,4 @@ def test_a_classifier_of_texts_given_pictures_says_so(
     assert run(["classify", "-m", model, str(pictures / "lying" / "1.png")]) == 2
     assert "is a PNG image, not text" in capsys.readouterr().err
     assert run(["evaluate", "-m", model, str(pictures)]) == 2
-    assert "holds pictures, but this model classifies texts" in capsys.readouterr().err
+    assert "holds no texts, but this model classifies texts" in capsys.readouterr().err

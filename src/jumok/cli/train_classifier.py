@@ -10,7 +10,6 @@ from jumok.cli.processes import is_follower
 from jumok.cli.several_values import SeveralValuesCommand, labelled_files
 from jumok.cli.train_options import TrainOptions, train_options
 from jumok.cli.training import run_training
-from jumok.data.source_files import require_files
 from jumok.display.status import describe_metrics
 from jumok.errors import ConfigError
 
@@ -45,17 +44,16 @@ def command(
     Run the same command again to continue a training that was stopped. RUN/model is the best model so far: jumok
     classify -m RUN
     """
-    from jumok.recipes.classifier import task_for
+    from jumok.recipes.labelled import classifier_for
 
-    require_files(data)
-    task, own = task_for(data, picture_size, **reading)
+    task, own = classifier_for(data, options.valid, reading, picture_size=picture_size)
     if baseline:
         from jumok.recipes.baseline import require_scikit_learn
 
-        if task != "classifier":
+        if task.inputs != "texts":
             raise ConfigError("`baseline=True` compares classifiers of texts. Leave it out.")
         require_scikit_learn()
-    run_training(task, data, options, **reading, **own)
+    run_training(task.name, data, options, **reading, **own)
     if baseline and not options.print_config and not is_follower():
         from jumok.recipes.baseline import baseline_scores
 

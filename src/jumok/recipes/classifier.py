@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +16,8 @@ from jumok.data.epochs import LabelledEpochs
 from jumok.data.examples import ExampleKind
 from jumok.data.kinds import TEXTS_WITH_LABELS, reading_with
 from jumok.data.reading.options import Columns, reading_options
-from jumok.data.reading.pictures import holds_pictures
 from jumok.data.reading.unused_options import refuse_unused_options
 from jumok.engines.classifier.torch import TorchClassifier
-from jumok.errors import ConfigError, InputError
 from jumok.metrics.classification import fit_share, fit_temperature
 from jumok.model.classifier import Classifier
 from jumok.model.config import BaseConfig
@@ -30,7 +28,6 @@ from jumok.model.ngrams import NgramScores
 from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.ngram_fit import fit_ngram_scores, has_many_characters, spelling_of
 from jumok.recipes.recipe import PathLike
-from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -41,45 +38,6 @@ WINDOW = 256  # tokens that attend to each other
 NGRAM_SCORES = 1 << 22  # for all classes together
 TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 64, 1024, 16_384  # in a batch
 PEAK_RATE, DROPOUT = 2e-3, 0.2
-
-
-def train_classifier(
-    *data: PathLike,
-    out: PathLike,
-    valid: Sequence[PathLike] | None = None,
-    columns: Columns | None = None,
-    separator: str | None = None,
-    sheet: str | int | None = None,
-    encoding: str | None = None,
-    picture_size: int | None = None,
-    **request: Unpack[TrainRequest],
-) -> TrainingResult:
-    """Train a classifier of texts or pictures in `out`, on directories with one directory a class, on TSV, CSV, XLSX or
-    JSONL files of texts, or of paths of pictures, with labels, or on two IDX files.
-
-    Called again with the same arguments it resumes. How files are read is found out, and told by the event "file";
-    these arguments choose instead: `columns`, text and label of a table, by name or number (from 1); `separator` of a
-    CSV file; `sheet` of a workbook, by name or number; `encoding` of text. `picture_size`: the longer side that
-    pictures are scaled to, in pixels. Further arguments: those of `TrainRequest`.
-    """
-    reading = {"columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
-    task, own = task_for(data, picture_size, **reading)
-    return train(task, *data, out=out, valid=valid, **reading, **own, **request)
-
-
-def task_for(data: Sequence[PathLike], picture_size: int | None, **reading: Any) -> tuple[str, dict[str, Any]]:
-    """Which kind of classifier learns from these files, and the arguments that only it has."""
-    options = reading_options(**reading)
-    pictures = [holds_pictures(path, options) for path in data]
-    if any(pictures) and not all(pictures):
-        raise InputError(
-            f"{data[pictures.index(True)]} holds pictures, {data[pictures.index(False)]} does not. Give one kind."
-        )
-    if all(pictures):
-        return "image_classifier", {"picture_size": picture_size}
-    if picture_size is not None:
-        raise ConfigError(f"`picture_size=` has no effect: {data[0]} does not hold pictures. Leave it out.")
-    return "classifier", {}
 
 
 class ClassifierRecipe(LabelledRecipe):

@@ -1,17 +1,62 @@
 """What the training of all classifiers shares, whatever they classify."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from jumok.data.examples import Example
+from jumok.data.reading.options import Columns, reading_options
+from jumok.data.task_files import task_for
+from jumok.errors import ConfigError
 from jumok.metrics.classification import ClassScores, Labels, classification_scores, fit_temperature
-from jumok.recipes.recipe import Recipe
+from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.training import TrainingResult, TrainRequest, train
+from jumok.tasks import Task, resolve
 
 SAMPLES = 3  # predictions shown after each validation
+
+
+def train_classifier(
+    *data: PathLike,
+    out: PathLike,
+    valid: Sequence[PathLike] | None = None,
+    columns: Columns | None = None,
+    separator: str | None = None,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+    picture_size: int | None = None,
+    **request: Unpack[TrainRequest],
+) -> TrainingResult:
+    """Train a classifier of texts or pictures in `out`, on directories with one directory a class, on TSV, CSV, XLSX or
+    JSONL files of texts, or of paths of pictures, with labels, or on two IDX files.
+
+    Called again with the same arguments it resumes. How files are read is found out, and told by the event "file";
+    these arguments choose instead: `columns`, text and label of a table, by name or number (from 1); `separator` of a
+    CSV file; `sheet` of a workbook, by name or number; `encoding` of text. `picture_size`: the longer side that
+    pictures are scaled to, in pixels. Further arguments: those of `TrainRequest`.
+    """
+    reading = {"columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
+    task, own = classifier_for(data, valid, reading, picture_size=picture_size)
+    return train(task.name, *data, out=out, valid=valid, **reading, **own, **request)
+
+
+def classifier_for(
+    data: Sequence[PathLike], valid: Sequence[PathLike] | None, reading: Mapping[str, Any], **options: Any
+) -> tuple[Task, dict[str, Any]]:
+    """Which kind of classifier learns from these files; and those of the options that were given. ConfigError if that
+    kind of classifier does not have one of them."""
+    files = [*data, *([valid] if isinstance(valid, str | Path) else valid or ())]
+    task = task_for("classifier", files, reading_options(**reading))
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in signature(resolve(task.recipe)).parameters:
+            raise ConfigError(f"`{name}=` has no effect: {data[0]} holds {task.inputs}. Leave it out.")
+    return task, given
 
 
 class LabelledRecipe(Recipe):

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,22 @@ from rich.cells import cell_len
 from jumok.data.examples import Rejections
 from jumok.data.reading.labelled import read_labelled
 from jumok.data.reading.options import Columns, ReadingOptions, reading_options
-from jumok.data.reading.pictures import holds_pictures
 from jumok.data.reading.unused_options import refuse_unused_options
+from jumok.data.task_files import require_files_for
 from jumok.engines.classifier.text import TextClassifier
-from jumok.engines.image_classifier.pictures import PictureClassifier
 from jumok.errors import InputError
 from jumok.metrics.classification import ClassScores, Labels, classification_scores, confusion, f1_scores
 from jumok.recipes.evaluating.evaluation import Evaluation, OnProgress, in_chunks, only_file, with_layouts
 
 Confusion = npt.NDArray[np.int64]  # [C, C]: rows are true classes, columns predictions
 OnConfusion = Callable[[Confusion, Sequence[str]], None]
+
+
+class Labelling(Protocol):
+    """A classifier, whatever it classifies."""
+
+    classes: list[str]
+    temperature: float
 
 
 def evaluate(
@@ -41,8 +47,7 @@ def evaluate(
     options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
     refuse_unused_options(options, files, unnamed="table")
     path = only_file(files)
-    if holds_pictures(path, options):
-        raise InputError(f"{path}: holds pictures, but this model classifies texts. Give texts with labels.")
+    require_files_for(model.task, [path], options)
     texts, labels, rejections = _read(path, model.classes, options)
     started = time.perf_counter()
     scores = np.array(in_chunks(texts, model.scores, on_progress))
@@ -51,7 +56,7 @@ def evaluate(
 
 
 def evaluation_of(
-    model: TextClassifier | PictureClassifier,
+    model: Labelling,
     scores: ClassScores,
     labels: Labels,
     seconds: float,

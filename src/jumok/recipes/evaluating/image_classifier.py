@@ -9,9 +9,9 @@ import numpy as np
 
 from jumok.data.examples import Rejections
 from jumok.data.reading.options import Columns, reading_options
-from jumok.data.reading.pictures import holds_pictures, read_labelled_pictures
+from jumok.data.reading.pictures import read_labelled_pictures
 from jumok.data.reading.unused_options import refuse_unused_for_pictures
-from jumok.data.source_files import require_files
+from jumok.data.task_files import require_files_for
 from jumok.engines.image_classifier.pictures import PictureClassifier
 from jumok.errors import InputError
 from jumok.pictures import picture_from_text
@@ -34,11 +34,8 @@ def evaluate(
     """Accuracy, F1, calibration, speed and the confusion matrix on pictures with labels; those with unknown labels are
     counted and left out. `on_confusion` gets the confusion matrix and the names of the classes."""
     options = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
-    require_files(files)
+    require_files_for(model.task, files, options)
     refuse_unused_for_pictures(options, files)
-    for path in files:
-        if not holds_pictures(path, options):
-            raise InputError(f"{path}: holds no pictures, but this model classifies pictures. Give some with labels.")
     rejections, scores, labels, seconds = Rejections(), [], list[int](), 0.0
     examples = read_labelled_pictures(files, rejections, shape=model.encoder.shape, options=options)
     while chunk := list(islice(examples, AT_A_TIME)):
