@@ -1,7 +1,10 @@
 """Pictures through the command line: train, classify, evaluate, resume to the same bits, and clear errors."""
 
 import json
+import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -122,6 +125,38 @@ def test_python_takes_paths_images_and_arrays_of_any_size(trained: Path) -> None
         classifier.classify("What a film!")
     with pytest.raises(BundleError, match="CTranslate2 cannot run"):
         jumok.load(trained / "run", "ctranslate2")
+
+
+# As gunicorn does with --preload: the module is loaded first, and requests are answered in a forked process.
+REQUESTS = """
+import io, sys
+
+def request(body, size=None):
+    environ = {"CONTENT_LENGTH": size or str(len(body)), "wsgi.input": io.BytesIO(body)}
+    status = []
+    answer = b"".join(application(environ, lambda line, headers: status.append(line)))
+    return status[0], json.loads(answer)
+
+child = os.fork()
+if child == 0:
+    print(json.dumps([request(open(sys.argv[1], "rb").read()), request(b"text"), request(b"", "10000001")]))
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_the_documented_service_classifies_what_is_posted(trained: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text("utf-8")
+    [block] = re.findall(r"^```python\n([^`]*image_classifier[^`]*)^```", page, re.MULTILINE)
+    picture = trained / "pictures" / "standing" / "1.png"
+    command = [sys.executable, "-c", block + REQUESTS, picture]
+    environment = {**os.environ, "MODEL": str(trained / "run" / "model")}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    [good, bad, large] = json.loads(ended.stdout)
+    assert (good[0], good[1]["class"], set(good[1]["probabilities"])) == ("200 OK", "standing", {"lying", "standing"})
+    assert bad == ["400 Bad Request", {"error": "not a PNG, JPEG, WebP or BMP picture."}]
+    assert large == ["413 Content Too Large", {"error": "at most 10000000 bytes"}]
 
 
 def test_a_stopped_training_ends_in_the_same_bits(trained: Path, tmp_path: Path) -> None:
