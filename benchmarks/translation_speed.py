@@ -1,8 +1,9 @@
 """Sentences a second, text to text: Jumok and CTranslate2 itself, with the very same weights, in turns.
 
-    python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE     # rewrites translation_speed.md
+    python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE --reference TARGET
 
-Each RUN is a training of `jumok train translator`, SOURCE a text file (may be .gz), repeated as often as it takes.
+rewrites translation_speed.md. Each RUN is a training of `jumok train translator`, SOURCE a text file (may be .gz),
+repeated as often as it takes, and TARGET its translation, for BLEU (sacreBLEU; `--tokenize none` for tokenised files).
 Contenders: Jumok's command as it is; `--fast`; CTranslate2 as its README shows (one translator, its own threads, texts
 given at once); CTranslate2 used as well as we can by hand (one thread for each of as many workers as there are cores,
 sentences sorted by length, batches by tokens), and the same with a beam search as thorough as ours: CTranslate2's own
@@ -39,8 +40,13 @@ BY_HAND, AS_THOROUGH, README = (
 )
 FAST = "jumok --fast"
 CONTENDERS = ("jumok", FAST, BY_HAND, AS_THOROUGH, README)
+COLUMNS = (
+    *("model", "beam", "contender", "a file", "÷ by hand", "Jumok ÷ it", "one at a time", "Jumok ÷ it"),
+    *("memory", "equal outputs", "BLEU"),
+)
 WARM_UP = 64
-LATENCY_LINES = 200
+LATENCY_LINES = 300
+FEWEST_LINES = 500
 COLD_STARTS = 9
 QUANTIZATIONS = ("float32", "int8")
 REMARKS = """
@@ -121,7 +127,8 @@ def run_one(arguments: argparse.Namespace) -> None:
     """One contender in this process: sentences a second for the file and one at a time, megabytes, and the outputs."""
     lines = read(arguments.file, arguments.lines)
     translate = contender(arguments.one, arguments.run, arguments.beam, arguments.tokens)
-    translate(lines[:WARM_UP])
+    for some in (lines[:WARM_UP], lines[:1]):
+        translate(some)
     started = time.perf_counter()
     outputs = translate(lines)
     whole = len(lines) / (time.perf_counter() - started)
@@ -133,10 +140,11 @@ def run_one(arguments: argparse.Namespace) -> None:
     print(json.dumps({"file": whole, "alone": alone, "memory": peak_memory(), "outputs": outputs}))
 
 
-def read(path: Path, count: int) -> list[str]:
+def read(path: Path, count: int | None = None) -> list[str]:
+    """The lines of a file, repeated until there are so many."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     lines = data.decode().removesuffix("\n").split("\n")
-    return list(itertools.islice(itertools.cycle(lines), count))
+    return list(itertools.islice(itertools.cycle(lines), count or len(lines)))
 
 
 def measure(name: str, model: Path, beam: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -155,7 +163,18 @@ def compare(model: Path, beam: int, arguments: argparse.Namespace) -> dict[str, 
     return results
 
 
-def rows(title: str, beam: int, results: dict[str, list[dict[str, Any]]]) -> list[str]:
+def bleu(outputs: list[str], arguments: argparse.Namespace) -> str:
+    """Of the lines of the file, each once."""
+    if not arguments.reference:
+        return ""
+    import sacrebleu
+
+    references = read(arguments.reference)[: len(outputs)]
+    outputs = outputs[: len(references)]
+    return f"{sacrebleu.corpus_bleu(outputs, [references], tokenize=arguments.tokenize, force=True).score:.1f}"
+
+
+def rows(title: str, beam: int, results: dict[str, list[dict[str, Any]]], arguments: argparse.Namespace) -> list[str]:
     """Lines of the table. Ratios are taken round by round."""
     lines = []
     for name in results:
@@ -168,6 +187,7 @@ def rows(title: str, beam: int, results: dict[str, list[dict[str, Any]]]) -> lis
             ratio(results["jumok"], results[name], "alone") if name != "jumok" else "1",
             f"{max(round_['memory'] for round_ in results[name]):,.0f} MB",
             f"{sum(same) / len(same):.1%}",
+            bleu(results[name][0]["outputs"], arguments),
         ]
         lines.append(f"| {title} | {beam} | {name} | {' | '.join(cells)} |")
     return lines
@@ -203,6 +223,8 @@ def main() -> None:
     for quantization in QUANTIZATIONS:
         parser.add_argument(f"--{quantization}", type=Path, nargs="+", default=[], metavar="RUN")
     parser.add_argument("--file", type=Path, required=True)
+    parser.add_argument("--reference", type=Path, help="the translations of the file")
+    parser.add_argument("--tokenize", default="13a", help="of sacreBLEU")
     parser.add_argument("--lines", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=2048, help="of a batch of CTranslate2 by hand")
@@ -215,6 +237,8 @@ def main() -> None:
         return
     if not arguments.float32 and not arguments.int8:
         parser.error("a training is needed: --float32 RUN, --int8 RUN or both")
+    if arguments.lines < FEWEST_LINES:
+        parser.error(f"--lines {arguments.lines}: the speed of fewer than {FEWEST_LINES} lines is mostly chance")
     table: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         for quantization in QUANTIZATIONS:
@@ -223,7 +247,7 @@ def main() -> None:
                 title = f"{vocabulary:,} tokens, {quantization}"
                 model = exported_copy(run, Path(temporary, str(len(table)), title), quantization)
                 for beam in (1, 5):
-                    found = rows(title, beam, compare(model, beam, arguments))
+                    found = rows(title, beam, compare(model, beam, arguments), arguments)
                     print(*found, sep="\n", flush=True)
                     table += found
                 started = cold_start(model, read(arguments.file, 1)[0])
@@ -237,11 +261,12 @@ def page(table: list[str], started: float, arguments: argparse.Namespace) -> str
 --rounds {arguments.rounds}` writes this page: sentences per second, text to text, with the same weights for all;
 {arguments.lines:,} lines, {arguments.rounds} alternating rounds. The docstring of that file describes the contenders.
 "÷ by hand" is the speed relative to CTranslate2 by hand, "Jumok ÷ it" Jumok's speed relative to the contender: medians
-of the rounds, with the smallest and the largest in parentheses. "Equal outputs" is the share equal to Jumok's.
+of the rounds, with the smallest and the largest in parentheses. "Equal outputs" is the share equal to Jumok's, BLEU is
+against {arguments.reference.name if arguments.reference else "nothing"}. One at a time: {LATENCY_LINES} sentences.
 {describe_machine()}
 
-| model | beam | contender | a file | ÷ by hand | Jumok ÷ it | one at a time | Jumok ÷ it | memory | equal outputs |
-|---|---|---|---|---|---|---|---|---|---|
+| {" | ".join(COLUMNS)} |
+|{"---|" * len(COLUMNS)}
 {chr(10).join(table)}
 
 From starting the command to the first translation, with the last of these models: {started:.2f} s (`jumok translate`,
