@@ -131,18 +131,14 @@ def train_peer(job: Answer) -> Answer:
 
 
 def peer_job(arguments: argparse.Namespace, directory: Path, size: str) -> Answer:
-    """What a peer needs to know: the same examples as lines of subwords, and the sizes of the model."""
-    from peers import write_subwords
+    """What a peer needs to know: the same batches as lines of subwords, and the sizes of the model."""
+    from peers_batches import SEED, write_batches
 
-    corpus = prepare_corpus(PAIRS, directory / "store", arguments.data, size=arguments.vocabulary, seed=1)
-    lengths = corpus.train.lengths("target") + 1
+    corpus = prepare_corpus(PAIRS, directory / "store", arguments.data, size=arguments.vocabulary, seed=SEED)
     return {
-        "text": str(write_subwords(corpus, directory / "text")),
+        **write_batches(corpus, directory / "text", arguments.batch_tokens, WARM_UP, arguments.steps),
         "tokenizer": str(directory / "store" / "tokenizer.model"),
         "model": preset(size, vocabulary=corpus.tokenizer.size).to_dict(),
-        "batch_sentences": round(arguments.batch_tokens / float(lengths.mean())),
-        "warm_up": WARM_UP,
-        "seconds": 60,
     }
 
 

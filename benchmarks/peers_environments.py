@@ -9,6 +9,9 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 HERE = Path(__file__).parent / "peers"
+PLACE = (
+    Path(__file__).parents[1] / ".peers"
+)  # where environments, scratch files and results are, if nothing else is said
 # Before everything else and with what it needs itself: a peer may ask for a version that is no longer there.
 TORCH = "torch==2.13.0"
 OWN = ("jumok", "ctranslate2")  # run with the interpreter of this process

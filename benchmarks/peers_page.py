@@ -56,7 +56,7 @@ class Figures:
         return [f"- {TITLES[name]}, {' '.join(what)}: {reason}" for (name, what), reason in reasons.items()]
 
 
-def write_page(path: Path, kept: Measure, tokenizer: Path) -> None:
+def write_page(path: Path, kept: Measure, tokenizer: Path, references: list[str]) -> None:
     """The page, and the plot beside it."""
     figures = Figures(kept["measured"])
     settings = kept["settings"]
@@ -67,10 +67,10 @@ def write_page(path: Path, kept: Measure, tokenizer: Path) -> None:
         parts += training_table(size, figures)
         bars[f"training `{size}`, target tokens/s"] = medians(rates(figures, f"training/{size}"))
     if figures.names("translation"):
-        counter = Tokenizer.load(tokenizer)
+        counter = Tokenizer.from_bytes(tokenizer.read_bytes())
         for beam in ("1", "5"):
             found = translation_rates(figures, beam, counter)
-            parts += translation_table(beam, found, figures)
+            parts += translation_table(beam, found, figures, references)
             bars[f"a file, beam {beam}, sentences/s"] = medians(found["file"])
         parts += start_table(figures)
     parts += [
@@ -97,9 +97,10 @@ def head(path: Path, settings: Measure, figures: Figures) -> list[str]:
         f"`{' '.join(['python', f'benchmarks/{path.stem}.py', *(Path(word).name for word in sys.argv[1:])])}`",
         "writes this page; the docstring of that file says what is compared, and how. `make bench-peers` alone",
         f"uses the built-in corpus. Files: {', '.join(settings['files'])};",
-        f"vocabulary for training {settings['vocabulary']:,}, batches of about {settings['batch_tokens']:,} tokens as",
-        "each tool counts them (Hugging Face: as many sentences as have that many tokens on average),",
-        f"{settings['threads']} threads, float32. Jumok's translations run on CTranslate2's engine too.",
+        f"vocabulary for training {settings['vocabulary']:,}, {settings['threads']} threads, float32.",
+        "All train for the same number of updates with the same batches, of up to",
+        f"{settings['batch_tokens']:,} tokens with padding (Marian makes its own, of about as many tokens).",
+        "Jumok's translations run on CTranslate2's engine too.",
         "In parentheses: Jumok's speed divided by the other's (median of the rounds; smallest to largest).",
         f"{describe_machine()} Each table says when it was measured.",
         "",
@@ -141,11 +142,12 @@ def training_table(size: str, figures: Figures) -> list[str]:
     what = f"training/{size}"
     found = rates(figures, what)
     lines = ["", f"## Training, `{size}`", "", when(figures, what), ""]
-    lines += ["| | target tokens/s | updates measured | memory |", "|---|---|---|---|"]
+    lines += ["| | target tokens/s | rounds | updates and target tokens of each | memory |", "|---|---|---|---|---|"]
     for name in found:
-        updates = sorted({answer["steps"] for answer in figures.rounds(what, name).values()})
-        shown = f"{updates[0]}" if len(updates) == 1 else f"{updates[0]}–{updates[-1]}"
-        lines.append(f"| {TITLES[name]} | {cell(found, name)} | {shown} | {most_memory(figures, what, name)} |")
+        rounds = figures.rounds(what, name)
+        each = {f"{answer['steps']}, {answer['tokens']:,}" for answer in rounds.values()}
+        cells = [cell(found, name), str(len(rounds)), "; ".join(sorted(each)), most_memory(figures, what, name)]
+        lines.append(f"| {TITLES[name]} | {' | '.join(cells)} |")
     return lines
 
 
@@ -169,20 +171,37 @@ def translation_rates(figures: Figures, beam: str, tokenizer: Tokenizer) -> dict
     return found
 
 
-def translation_table(beam: str, found: dict[str, dict[str, Rounds]], figures: Figures) -> list[str]:
+def translation_table(
+    beam: str, found: dict[str, dict[str, Rounds]], figures: Figures, references: list[str]
+) -> list[str]:
     lines = [
         "",
         f"## Translation, beam {beam}",
         "",
         when(figures, "translation"),
         "",
-        "| | a file, sentences/s | output tokens/s | one sentence at a time, sentences/s | outputs equal to Jumok's |",
-        "|---|---|---|---|---|",
+        "| | a file, sentences/s | output tokens/s | one sentence at a time, sentences/s | outputs equal to Jumok's "
+        "| BLEU |",
+        "|---|---|---|---|---|---|",
     ]
     for name in found["file"]:
         cells = [cell(found[what], name) for what in ("file", "tokens", "alone")]
-        lines.append(f"| {TITLES[name]} | {' | '.join(cells)} | {agreement(figures, name, beam)} |")
+        cells += [agreement(figures, name, beam), bleu(figures, name, beam, references)]
+        lines.append(f"| {TITLES[name]} | {' | '.join(cells)} |")
     return lines
+
+
+def bleu(figures: Figures, name: str, beam: str, references: list[str]) -> str:
+    """Of as many lines as every contender translated."""
+    if not references:
+        return ""
+    import sacrebleu
+
+    found = {one: figures.rounds("translation", one) for one in figures.names("translation")}
+    outputs = {one: next(iter(rounds.values()))["beams"][beam]["outputs"] for one, rounds in found.items()}
+    count = min(len(references), *map(len, outputs.values()))
+    score = sacrebleu.corpus_bleu(outputs[name][:count], [references[:count]], tokenize="none", force=True).score
+    return f"{score:.1f} of {count:,}"
 
 
 def agreement(figures: Figures, name: str, beam: str) -> str:

@@ -3,7 +3,7 @@
 A contender's file names up to three functions and calls `run`:
 
     train(job, clock)     the peer's real training: `clock.step(tokens)` is called where an update begins, or the answer
-                          is returned
+                          is returned. Every update learns from the batch of `batches_of(job)` that has its number
     convert(job)          the weights of a Jumok model into the peer's format, below job["work"]
     load(job, beam)       a function from lines of text to lines of text
 
@@ -25,7 +25,7 @@ from machine import peak_memory
 
 Job = dict[str, Any]
 Translate = Callable[[list[str]], list[str]]
-FEWEST_STEPS, FEWEST_LINES, LINES_ALONE = 2, 64, 50
+WARM_UP_LINES = 64
 
 
 class Enough(BaseException):
@@ -33,7 +33,7 @@ class Enough(BaseException):
 
 
 class Clock:
-    """Target tokens a second in the steady state, from where the first update after warming up begins."""
+    """Seconds for so many updates, from where the first one after warming up begins to where one more would."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.number, self.tokens, self.started = job, 0, 0, 0.0
@@ -43,12 +43,20 @@ class Clock:
         now, done = time.perf_counter(), self.number - self.job["warm_up"]
         if done == 0:
             self.tokens, self.started = 0, now
-        enough = done >= FEWEST_STEPS and now - self.started >= self.job["seconds"]
-        if enough or done >= self.job["steps"]:
-            self.answer = {"rate": self.tokens / (now - self.started), "steps": done}
+        if done == self.job["steps"]:
+            if self.tokens != self.job["target_tokens"]:
+                raise SystemExit(f"Other batches: {self.tokens} target tokens instead of {self.job['target_tokens']}.")
+            seconds = now - self.started
+            self.answer = {"rate": self.tokens / seconds, "steps": done, "tokens": self.tokens, "seconds": seconds}
             raise Enough
         self.number += 1
         self.tokens += tokens
+
+
+def batches_of(job: Job) -> list[list[int]]:
+    """For each update, the lines of the training text that it learns from."""
+    found: list[list[int]] = json.loads(Path(job["batches"]).read_text(encoding="utf-8"))
+    return found
 
 
 def run(
@@ -89,22 +97,23 @@ def timed_training(job: Job, train: Callable[[Job, Clock], dict[str, Any] | None
 
 
 def timed_translation(job: Job, translate: Translate) -> dict[str, Any]:
-    """Sentences a second for a file and one at a time. A slow contender gets fewer lines of the same file."""
+    """Sentences a second for a file and one at a time, after warming up with both. The file is as many lines long as
+    take about job["seconds"], but at least job["fewest_lines"] and at most all."""
     lines = Path(job["lines"]).read_text(encoding="utf-8").split("\n")
-    translate(lines[:FEWEST_LINES])
+    translate(lines[:WARM_UP_LINES])
     started = time.perf_counter()
-    translate(lines[:FEWEST_LINES])
-    rate = FEWEST_LINES / (time.perf_counter() - started)
-    some = lines[: max(FEWEST_LINES, int(rate * job["seconds"]))]
+    translate(lines[:WARM_UP_LINES])
+    rate = WARM_UP_LINES / (time.perf_counter() - started)
+    some = lines[: max(job["fewest_lines"], int(rate * job["seconds"]))]
     started = time.perf_counter()
     outputs = translate(some)
     seconds = time.perf_counter() - started
-    alone, spent = 0, 0.0
+    for line in lines[:3]:
+        translate([line])
     started = time.perf_counter()
-    while alone < LINES_ALONE and spent < job["seconds"]:
-        translate([lines[alone % len(lines)]])
-        alone, spent = alone + 1, time.perf_counter() - started
-    return {"seconds": seconds, "outputs": outputs, "alone": alone / spent}
+    for line in lines[: job["lines_alone"]]:
+        translate([line])
+    return {"seconds": seconds, "outputs": outputs, "alone": job["lines_alone"] / (time.perf_counter() - started)}
 
 
 def pieces_of(job: Job) -> Any:
@@ -134,7 +143,7 @@ def write_pieces(job: Job, directory: Path, pairs: int) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for path, side in zip(job["data"], ("src", "tgt"), strict=True):
         lines = pieces.encode(read_lines(path)[:pairs], out_type=str)
-        for name in ("train", "valid"):
+        for name in ("train", "valid", "batches"):
             text = "".join(" ".join(line) + "\n" for line in lines)
             (directory / f"{name}.{side}").write_text(text, encoding="utf-8")
     vocabulary = "".join(f"{pieces.id_to_piece(number)}\n" for number in range(pieces.get_piece_size()))

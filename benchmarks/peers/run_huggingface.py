@@ -9,8 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from contender import Clock, Job, Translate, longest_first, pieces_of, read_lines, renamed, run, split_weights
+from contender import (
+    Clock,
+    Job,
+    Translate,
+    batches_of,
+    longest_first,
+    pieces_of,
+    read_lines,
+    renamed,
+    run,
+    split_weights,
+)
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
 
 PAD, BOS, EOS = 0, 2, 3
 SENTENCES = 64  # translated at a time
@@ -74,13 +86,14 @@ def train(job: Job, clock: Clock) -> None:
             clock.step(int((inputs["labels"] != -100).sum()))
             return super().training_step(model, inputs, *rest)
 
+        def get_train_dataloader(self) -> DataLoader[Any]:
+            return DataLoader(self.train_dataset, batch_sampler=batches_of(job), collate_fn=self.data_collator)
+
     arguments = transformers.Seq2SeqTrainingArguments(
         output_dir=f"{job['work']}/train",
         use_cpu=job.get("device", "cpu") == "cpu",
         bf16=job.get("precision") == "bfloat16",
         fp16=job.get("precision") == "float16",
-        per_device_train_batch_size=job["batch_sentences"],
-        train_sampling_strategy="group_by_length",
         label_smoothing_factor=0.1,
         learning_rate=1e-4,
         optim="adamw_torch_fused",

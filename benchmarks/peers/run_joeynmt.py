@@ -13,7 +13,18 @@ from typing import Any
 
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints are older than this default of PyTorch's
 import torch
-from contender import Clock, Job, Translate, longest_first, renamed, run, split_weights, text_to_text, write_pieces
+from contender import (
+    Clock,
+    Job,
+    Translate,
+    batches_of,
+    longest_first,
+    renamed,
+    run,
+    split_weights,
+    text_to_text,
+    write_pieces,
+)
 
 SENTENCES = 64  # translated at a time
 NAMES = {
@@ -92,7 +103,11 @@ def configuration(job: Job, directory: Path, text: Path, beam: int = 1) -> dict[
 
 
 def train(job: Job, clock: Clock) -> None:
-    from joeynmt import training
+    from joeynmt import datasets, training
+
+    class Batches(datasets.TokenBatchSampler):
+        def __iter__(self) -> Any:
+            return iter(batches_of(job))
 
     class TrainManager(training.TrainManager):
         def _train_step(self, batch: Any) -> Any:
@@ -102,7 +117,7 @@ def train(job: Job, clock: Clock) -> None:
     directory = Path(job["work"], "train")
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    training.TrainManager = TrainManager
+    training.TrainManager, datasets.TokenBatchSampler = TrainManager, Batches
     training.train(rank=0, world_size=None, cfg=configuration(job, directory, Path(job["text"])), skip_test=True)
 
 

@@ -1,8 +1,7 @@
-"""Jumok: the real `jumok train translator`, and the translator that `jumok translate` uses."""
+"""Jumok: the real `jumok train translator`, whose batches the others get, and the translator of `jumok translate`."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -11,10 +10,17 @@ from typing import Any
 from contender import Clock, Job, Translate, run
 
 
-def train(job: Job, _: Clock) -> dict[str, Any]:
-    """Its log has the tokens learned from and the seconds spent training, without validation and checkpoints."""
-    from training_speed import watch_memory
+def train(job: Job, clock: Clock) -> None:
+    from jumok.cli import main
+    from jumok.training.trainer import Trainer
 
+    step = Trainer._step
+
+    def timed(self: Any, window: list[Any], together: int) -> Any:
+        clock.step(sum(batch.tokens for _, batch in window))
+        return step(self, window, together)
+
+    Trainer._step = timed  # type: ignore[method-assign]
     directory = Path(job["work"], "train")
     shutil.rmtree(directory, ignore_errors=True)
     shutil.copytree(job["store"], directory / "store")  # of the same files, so that they are not prepared each time
@@ -22,19 +28,26 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
         "tokenizer.size": job["model"]["vocabulary"],
         "batch.tokens": job["batch_tokens"],
         "model.dropout": job["model"]["dropout"],  # for so few steps it would choose none
-        "log.every": 1,
+        "augment.case": 0.0,  # the others do not have it
+        "optimizer.name": "adam",
         "validate.every": 1_000_000,
         "validate.sentences": 1,
         "checkpoint.every": 1_000_000,
     }
-    command = [sys.executable, "-m", "jumok", "train", "translator", *job["data"], "-o", str(directory)]
-    command += ["--preset", job["preset"], "--steps", str(job["warm_up"] + job["steps"])]
-    memory = watch_memory([*command, *(part for name in settings for part in ("--set", f"{name}={settings[name]}"))])
-    log = [json.loads(line) for line in (directory / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    steps = [entry for entry in log if entry["event"] == "train"]
-    first, last = steps[job["warm_up"] - 1], steps[-1]
-    rate = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
-    return {"rate": rate, "steps": last["step"] - first["step"], "memory": memory}
+    sys.argv = [
+        "jumok",
+        "train",
+        "translator",
+        *job["data"],
+        "-o",
+        str(directory),
+        "--preset",
+        job["preset"],
+        "--quiet",
+    ]
+    sys.argv += ["--seed", str(job["seed"]), "--steps", str(job["warm_up"] + job["steps"] + 1)]
+    sys.argv += [f"--set={name}={value}" for name, value in settings.items()]
+    main()
 
 
 def load(job: Job, beam: int) -> Translate:

@@ -1,8 +1,10 @@
 """Marian through `pymarian`, whose wheel holds the whole of it: `marian train`.
 
 It is given pieces. It has one worker a core, which is what its CPU threads are, and the batch is divided among them.
-It does not translate here: with the weights of a Jumok model its trainer has the loss that is to be expected, but its
-decoder and its scorer on the CPU have not, and as long as this is not understood their speed means nothing.
+Batches cannot be given to it: it makes its own of the same corpus, of as many target tokens as the others' have on
+average.
+It does not translate here: what it writes on this CPU is wrong (benchmarks/recipes/marian.py has the figures), and so
+its speed means nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from contender import FEWEST_STEPS, Clock, Job, peak_memory, read_lines, run
+from contender import Clock, Job, peak_memory, read_lines, run
 
 LONGEST = 512  # pieces
 LINE = re.compile(r"Up\. (\d+) .* Cost [\d.]+ \* ([\d,]+)")
@@ -39,7 +41,7 @@ def command(job: Job, directory: Path, text: Path, updates: int) -> list[str]:
         *["--transformer-dropout", str(size["dropout"]), "--label-smoothing", "0.1", "--clip-norm", "1"],
         *["--optimizer", "adam", "--optimizer-params", "0.9", "0.98", "1e-09", "--learn-rate", "0.0001"],
         *["--cpu-threads", str(threads), "--sync-sgd", "--max-length", str(LONGEST), "--shuffle-in-ram"],
-        *["--mini-batch-words", str(job["batch_tokens"] // threads), "--maxi-batch", "1000"],
+        *["--mini-batch-words", str(job["target_tokens"] // job["steps"]), "--maxi-batch", "1000"],
         *["--disp-freq", "1", "--save-freq", "1000000", "--seed", "1", "--after", f"{updates}u"],
         *(around if size["norm"] == "pre" else []),
     ]
@@ -51,9 +53,8 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     times, tokens, memory = [], [], 0.0
-    process = subprocess.Popen(
-        command(job, directory, Path(job["text"]), job["warm_up"] + job["steps"]), stderr=subprocess.PIPE, text=True
-    )
+    updates = job["warm_up"] + job["steps"]
+    process = subprocess.Popen(command(job, directory, Path(job["text"]), updates), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         print(line, end="")
@@ -61,16 +62,12 @@ def train(job: Job, _: Clock) -> dict[str, Any]:
             times.append(time.perf_counter())
             tokens.append(int(found[2].replace(",", "")))
             memory = peak_memory(process.pid)
-            done = len(times) - job["warm_up"]
-            if done >= FEWEST_STEPS and times[-1] - times[job["warm_up"] - 1] >= job["seconds"]:
-                process.terminate()
-                break
     process.wait()
-    first = job["warm_up"] - 1
-    if len(times) < first + 1 + FEWEST_STEPS:
+    if len(times) < updates:
         raise SystemExit(f"Marian ended with {process.returncode} after {len(times)} updates.")
-    rate = sum(tokens[first + 1 :]) / (times[-1] - times[first])
-    return {"rate": rate, "steps": len(times) - first - 1, "memory": memory}
+    first = job["warm_up"] - 1
+    seconds, learned = times[-1] - times[first], sum(tokens[first + 1 :])
+    return {"rate": learned / seconds, "steps": job["steps"], "tokens": learned, "seconds": seconds, "memory": memory}
 
 
 if __name__ == "__main__":

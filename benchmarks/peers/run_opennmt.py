@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from contender import (
     Clock,
     Job,
     Translate,
+    batches_of,
     longest_first,
     read_lines,
     renamed,
@@ -54,7 +56,7 @@ def configuration(job: Job, directory: Path, text: Path) -> dict[str, Any]:
     vocabulary.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
     return {
         "data": {
-            "corpus": {"path_src": str(text / "train.src"), "path_tgt": str(text / "train.tgt")},
+            "corpus": {"path_src": str(text / "batches.src"), "path_tgt": str(text / "batches.tgt")},
             "valid": {"path_src": str(text / "valid.src"), "path_tgt": str(text / "valid.tgt")},
         },
         "src_vocab": str(vocabulary),
@@ -85,7 +87,7 @@ def configuration(job: Job, directory: Path, text: Path) -> dict[str, Any]:
         "normalization": "tokens",
         "batch_type": "tokens",
         "batch_size": job.get("batch_tokens", 64),
-        "bucket_size": 32768,
+        "bucket_size": job.get("batch_lines", 64),
         "num_workers": 1,
         "train_steps": job.get("steps", 1) + job.get("warm_up", 0) + 1,
         "valid_steps": 1_000_000,
@@ -107,9 +109,29 @@ def run_training(job: Job, directory: Path, text: Path) -> None:
     main()
 
 
+def use_batches(job: Job) -> None:
+    """Cuts the training text, which has the lines of these batches one after the other, just there."""
+    from onmt.inputters import dynamic_iterator
+
+    sizes = [len(batch) for batch in batches_of(job)]
+
+    def cut(_: Any, examples: list[Any], *__: Any, **___: Any) -> Any:
+        rest = iter(examples)
+        yield from (list(islice(rest, size)) for size in sizes)
+
+    loader = dynamic_iterator.DataLoader  # its worker is to know what is replaced here, so it is forked
+    dynamic_iterator.DataLoader = lambda *given, **options: loader(
+        *given, **options | {"multiprocessing_context": "fork"}
+    )
+    dynamic_iterator.text_sort_key = lambda example: example["cid_line_number"]
+    dynamic_iterator.RandomShuffler.__call__ = lambda _, batches: batches
+    dynamic_iterator.DynamicDatasetIter.batch_iter = cut
+
+
 def train(job: Job, clock: Clock) -> None:
     from onmt.trainer import Trainer
 
+    use_batches(job)
     accumulate = Trainer._gradient_accumulation
 
     def timed(self: Any, batches: list[Any], *rest: Any) -> Any:
@@ -159,6 +181,7 @@ def load(job: Job, beam: int) -> Translate:
         [
             *["-model", f"{job['work']}/model/model.pt", "-src", "none", "-gpu", "-1", "-beam_size", str(beam)],
             *["-batch_size", str(SENTENCES), "-length_penalty", "avg", "-max_length", "250"],
+            *["-output", f"{job['work']}/outputs.txt"],  # it opens the file even if it is given lists
         ]
     )
     ArgumentParser.validate_translate_opts(options)
