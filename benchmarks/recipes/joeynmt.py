@@ -1,0 +1,125 @@
+"""JoeyNMT 2.3: `subword-nmt` for the pieces, then `python -m joeynmt train`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recipes import BEAM, SAME, Job, Recipe, Recipes, as_yaml
+
+COMMANDS = [
+    f"cat train.en train.de | subword-nmt learn-bpe -s {SAME.vocabulary} -o codes",
+    "cat train.en train.de | subword-nmt apply-bpe -c codes | subword-nmt get-vocab | cut -d ' ' -f 1 > vocabulary.txt",
+    "python -m joeynmt train config.yaml --skip-test",
+]
+DOCUMENTED = """[`configs/iwslt14_deen_bpe.yaml`](https://github.com/joeynmt/joeynmt/blob/main/configs/iwslt14_deen_bpe.yaml)
+of joeynmt/joeynmt, its configuration for the smallest natural corpus (160,000 pairs): 6 layers, 256 wide, batches of
+4,096 tokens, constant rate of 0.0003 as long as validation improves. The 4,000 merges for both languages are those of
+`notebooks/joey_demo.ipynb`. Changed: validation, which is when it saves, every 25 updates with 200 sentences instead
+of every 1,000, which would be once in hours, with all, and a patience of as many updates; on a CPU; longer sentences
+too."""
+SAME_SIZES = f"The same commands, with Jumok's sizes. It validates every {SAME.save_every} updates with 200 sentences."
+
+
+def recipe(stack: dict[str, Any], embedding_dropout: float, training: dict[str, Any], source: str) -> Recipe:
+    side = {
+        "max_length": 100,
+        "level": "bpe",
+        "voc_file": "vocabulary.txt",
+        "tokenizer_type": "subword-nmt",
+        "tokenizer_cfg": {"num_merges": SAME.vocabulary, "codes": "codes", "pretokenizer": "none"},
+    }
+    width = stack["hidden_size"]
+    stack = {"type": "transformer", "layer_norm": "pre", "activation": "relu", **stack}
+    stack["embeddings"] = {"embedding_dim": width, "scale": True, "dropout": embedding_dropout}
+    config = {
+        "name": "multi30k",
+        "model_dir": "model",
+        "use_cuda": False,
+        "random_seed": 42,
+        "data": {
+            "train": "train",
+            "dev": "valid",
+            "sample_dev_subset": 200,
+            "dataset_type": "plain",
+            "src": {"lang": "en", **side},
+            "trg": {"lang": "de", **side},
+        },
+        "testing": {
+            "beam_size": BEAM,
+            "beam_alpha": 1.0,
+            "batch_size": 1024,
+            "batch_type": "token",
+            "max_output_length": 100,
+            "eval_metrics": ["bleu"],
+            "sacrebleu_cfg": {"tokenize": "none"},
+        },
+        "training": {
+            "optimizer": "adam",
+            "normalization": "tokens",
+            "label_smoothing": SAME.smoothing,
+            "batch_type": "token",
+            "early_stopping_metric": "bleu",
+            "epochs": 1000,
+            "logging_freq": 20,
+            "keep_best_ckpts": -1,
+            "shuffle": True,
+            **training,
+        },
+        "model": {
+            "initializer": "xavier_uniform",
+            "embed_initializer": "xavier_uniform",
+            "bias_initializer": "zeros",
+            "tied_embeddings": True,
+            "tied_softmax": True,
+            "encoder": stack,
+            "decoder": stack,
+        },
+    }
+    return Recipe(
+        commands=COMMANDS,
+        translate=[
+            "ln -sf $(basename {checkpoint}) model/best.ckpt",
+            "python -m joeynmt translate config.yaml < test.en > output.de",
+        ],
+        checkpoints="model/[0-9]*.ckpt",
+        source=source,
+        files={"config.yaml": as_yaml(config)},
+    )
+
+
+def documented(_: Job) -> Recipe:
+    stack = {"num_layers": 6, "num_heads": 4, "hidden_size": 256, "ff_size": 1024, "dropout": 0.3}
+    training = {
+        "adam_betas": [0.9, 0.999],
+        "scheduling": "plateau",
+        "patience": 200,  # validations; as many updates as in the source
+        "decrease_factor": 0.7,
+        "learning_rate": 0.0003,
+        "batch_size": 4096,
+        "validation_freq": 25,
+    }
+    return recipe(stack, 0.0, training, DOCUMENTED)
+
+
+def same_sizes(job: Job) -> Recipe:
+    size = job.sizes
+    stack = {
+        "num_layers": size["encoder_layers"],
+        "num_heads": size["heads"],
+        "hidden_size": size["d_model"],
+        "ff_size": size["d_ff"],
+        "dropout": SAME.dropout,
+    }
+    training = {
+        "adam_betas": [0.9, 0.98],
+        "scheduling": "warmupinversesquareroot",
+        "learning_rate": SAME.rate,
+        "learning_rate_warmup": SAME.warm_up,
+        "clip_grad_norm": 1.0,
+        "batch_size": SAME.batch_tokens,
+        "validation_freq": SAME.save_every,
+    }
+    return recipe(stack, SAME.dropout, training, SAME_SIZES)
+
+
+RECIPES: Recipes = {"documented": documented, "Jumok's sizes": same_sizes}

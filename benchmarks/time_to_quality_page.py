@@ -1,0 +1,164 @@
+"""benchmarks/time_to_quality.md and .png from what benchmarks/time_to_quality.py measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from machine import describe_machine
+from peers_page import PACKAGES, TITLES, version_of
+
+Measure = dict[str, Any]
+COLOURS = {
+    "jumok": "#c0392b",
+    "joeynmt": "#2980b9",
+    "opennmt": "#27ae60",
+    "marian": "#8e44ad",
+    "huggingface": "#e67e22",
+}
+
+
+class Row:
+    """One contender with one recipe; its measurements are joined, because Jumok has one for each number of minutes."""
+
+    def __init__(self, name: str, recipe: str) -> None:
+        self.name, self.recipe = name, recipe
+        self.marks: dict[float, Measure] = {}
+        self.answers: list[Measure] = []
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.name] if self.recipe == "documented" else f"{TITLES[self.name]}, {self.recipe}"
+
+    def curve(self) -> dict[float, float]:
+        """Minutes → BLEU. Without a checkpoint there is no translation."""
+        return {mark: found.get("bleu", 0.0) for mark, found in sorted(self.marks.items())}
+
+
+def rows_of(measured: dict[str, Measure]) -> list[Row]:
+    rows: dict[tuple[str, str], Row] = {}
+    for key, answer in measured.items():
+        what, *parts = key.split("/")
+        if what == "quality" and "failed" not in answer:
+            name, recipe, _ = parts
+            row = rows.setdefault((name, recipe), Row(name, recipe))
+            row.marks |= {float(mark): found for mark, found in answer["marks"].items()}
+            row.answers.append(answer)
+    return sorted(rows.values(), key=lambda row: (list(COLOURS).index(row.name), row.recipe != "documented"))
+
+
+def write_page(path: Path, kept: Measure) -> None:
+    """The page, and the picture beside it."""
+    measured = kept["measured"]
+    rows = rows_of(measured)
+    parts = [*head(kept), *table(rows), *sources(rows), *commands(rows)]
+    failed = [
+        f"- {key.removeprefix('quality/')}: {answer['failed']}"
+        for key, answer in measured.items()
+        if "failed" in answer
+    ]
+    if failed:
+        parts += ["", "Failed:", "", *failed]
+    path.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    draw(path.with_suffix(".png"), rows)
+    print("\n".join([*head(kept), *table(rows), *failed]))
+
+
+def head(kept: Measure) -> list[str]:
+    measured, arguments = kept["measured"], sys.argv[1:]
+    if "--place" in arguments:
+        place = arguments.index("--place")
+        del arguments[place : place + 2]
+    versions = [
+        f"{TITLES[name]} {version_of(measured[f'environment/{name}']['versions'], package)}"
+        for name, package in PACKAGES.items()
+        if "versions" in measured.get(f"environment/{name}", {})
+    ]
+    command = " ".join(["python", "benchmarks/time_to_quality.py", *(Path(word).name for word in arguments)])
+    about = f"""`{command}` writes this page: Multi30k en→de (lc.norm.tok, 29,000 pairs), BLEU on test_2016_flickr
+after so many minutes on {kept["settings"]["threads"]} threads, from the first command on; the docstring of that file
+says what counts.
+Beam 5, sacreBLEU with `tokenize=none`. Each contender trains once by the recipe that its own documentation has for the
+smallest corpus, and the peers once more with the sizes, batches and peak rate that Jumok chooses ("Jumok's sizes"): but
+for OpenNMT-py's, no recipe is for a corpus this small, and none is for a CPU. One training each, with one seed:
+differences of less than a BLEU mean little. {"; ".join(versions)}. {describe_machine()}"""
+    return [
+        "# Time to quality",
+        "",
+        *wrap(about, 120, break_on_hyphens=False),
+        "",
+        "![BLEU by minutes](time_to_quality.png)",
+    ]
+
+
+def table(rows: list[Row]) -> list[str]:
+    marks = sorted({mark for row in rows for mark in row.marks})
+    titles = [f"BLEU after {mark:g} minutes | saved after" for mark in marks]
+    lines = ["", f"| | {' | '.join(titles)} | commands | lines of configuration or code | measured |"]
+    lines.append(f"|{'---|' * (2 * len(marks) + 4)}")
+    for row in rows:
+        cells = [cell(row, mark) for mark in marks]
+        answer = row.answers[0]
+        count, days = sum(answer["lines"].values()), sorted({answer["measured"] for answer in row.answers})
+        lines.append(f"| {row.title} | {' | '.join(cells)} | {len(answer['commands'])} | {count} | {'; '.join(days)} |")
+    return lines
+
+
+def cell(row: Row, mark: float) -> str:
+    if mark not in row.marks:
+        return " | "
+    found = row.marks[mark]
+    if not found:
+        return "nothing saved yet | "
+    bleu = f"**{found['bleu']:.1f}**" if row.name == "jumok" else f"{found['bleu']:.1f}"
+    return f"{bleu} | {found['written']:.1f} min"
+
+
+def sources(rows: list[Row]) -> list[str]:
+    lines = ["", "## Where the settings come from", ""]
+    for row in rows:
+        lines.append(f"- **{row.title}**: {row.answers[0]['source']}".replace("\n", "\n  "))
+    lines += ["", "Marian's translations are written by CTranslate2; benchmarks/recipes/marian.py says why."]
+    return lines
+
+
+def commands(rows: list[Row]) -> list[str]:
+    """What was typed, and how long the files are that had to be written."""
+    lines = ["", "## Commands", ""]
+    for row in rows:
+        answer = row.answers[-1]
+        files = ", ".join(f"{file} ({count} lines)" for file, count in answer["lines"].items())
+        lines += [f"{row.title}{f'; with {files}' if files else ''}:", "", "```bash"]
+        lines += [shortened(command) for command in answer["commands"]]
+        lines += ["```", ""]
+    return lines[:-1]
+
+
+def shortened(command: str) -> str:
+    """Without the paths of this machine."""
+    return " ".join(Path(word).name if word.startswith("/") else word for word in command.split(" "))
+
+
+def draw(path: Path, rows: list[Row]) -> None:
+    """BLEU by minutes, from nothing at the start."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for row in rows:
+        curve = {0.0: 0.0} | row.curve()
+        style = "-" if row.recipe == "documented" else "--"
+        width = 3 if row.name == "jumok" else 1.5
+        axes.plot(
+            list(curve), list(curve.values()), style, marker="o", color=COLOURS[row.name], lw=width, label=row.title
+        )
+    axes.set_xlabel("minutes on this machine, from the first command on")
+    axes.set_ylabel("BLEU, Multi30k en→de, test 2016")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=120)
