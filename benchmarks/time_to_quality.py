@@ -62,7 +62,7 @@ def main() -> None:
                 key = f"quality/{name}/{title}/{'-'.join(f'{mark:g}' for mark in marks)}"
                 work = place / key.replace("'", "").replace(" ", "-")
                 results.get(key, partial(measure, name, recipe, marks, work, arguments))
-    write_page(PAGE, results.kept)
+    write_page(PAGE, results.kept, arguments.minutes)
 
 
 def groups_of(minutes: list[float], recipe: Recipe) -> list[list[float]]:
@@ -101,8 +101,9 @@ def measure(name: str, recipe: Recipe, marks: list[float], work: Path, arguments
         "marks": {},
     }
     for mark in marks:
-        limit = started + (seconds if recipe.ends_itself else 60 * mark) + 1
-        answer["marks"][f"{mark:g}"] = score_checkpoint(recipe, work, python, started, limit, references)
+        limit = started + (seconds + 1 if recipe.ends_itself else 60 * mark)
+        found = score_checkpoint(recipe, work, python, started, limit, references)
+        answer["marks"][f"{mark:g}"] = {**found, "written": seconds / 60} if recipe.ends_itself else found
     answer["bleu"] = [found.get("bleu") for found in answer["marks"].values()]
     return answer
 

@@ -37,22 +37,25 @@ class Row:
         return {mark: found.get("bleu", 0.0) for mark, found in sorted(self.marks.items())}
 
 
-def rows_of(measured: dict[str, Measure]) -> list[Row]:
+def rows_of(measured: dict[str, Measure], minutes: list[float]) -> list[Row]:
+    """Rows with these marks only: others may have been measured earlier."""
     rows: dict[tuple[str, str], Row] = {}
     for key, answer in measured.items():
         what, *parts = key.split("/")
         if what == "quality" and "failed" not in answer:
             name, recipe, _ = parts
             row = rows.setdefault((name, recipe), Row(name, recipe))
-            row.marks |= {float(mark): found for mark, found in answer["marks"].items()}
-            row.answers.append(answer)
-    return sorted(rows.values(), key=lambda row: (list(COLOURS).index(row.name), row.recipe != "documented"))
+            marks = {float(mark): found for mark, found in answer["marks"].items() if float(mark) in minutes}
+            row.marks |= marks
+            row.answers += [answer] if marks else []
+    measured_rows = [row for row in rows.values() if row.marks]
+    return sorted(measured_rows, key=lambda row: (list(COLOURS).index(row.name), row.recipe != "documented"))
 
 
-def write_page(path: Path, kept: Measure) -> None:
+def write_page(path: Path, kept: Measure, minutes: list[float]) -> None:
     """The page, and the picture beside it."""
     measured = kept["measured"]
-    rows = rows_of(measured)
+    rows = rows_of(measured, minutes)
     parts = [*head(kept), *table(rows), *sources(rows), *commands(rows)]
     failed = [
         f"- {key.removeprefix('quality/')}: {answer['failed']}"
@@ -138,7 +141,7 @@ def commands(rows: list[Row]) -> list[str]:
 
 def shortened(command: str) -> str:
     """Without the paths of this machine."""
-    return " ".join(Path(word).name if word.startswith("/") else word for word in command.split(" "))
+    return " ".join(Path(word).name if word.count("/") > 1 else word for word in command.split(" "))
 
 
 def draw(path: Path, rows: list[Row]) -> None:

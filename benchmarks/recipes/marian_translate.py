@@ -26,8 +26,10 @@ def main() -> None:
     Path("pieces.yml").write_text(vocabulary, encoding="utf-8")
     convert(Path(sys.argv[1]))
     lines = Path("test.en").read_text(encoding="utf-8").splitlines()
-    translator = ctranslate2.Translator("converted", device="cpu")
-    found = translator.translate_batch(pieces.encode(lines, out_type=str), beam_size=int(sys.argv[2]))
+    translator = ctranslate2.Translator("converted", device="cpu", inter_threads=2, intra_threads=1)
+    found = translator.translate_batch(
+        pieces.encode(lines, out_type=str), beam_size=int(sys.argv[2]), max_decoding_length=80
+    )
     output = "".join(f"{pieces.decode(each.hypotheses[0])}\n" for each in found)
     Path("output.de").write_text(output, encoding="utf-8")
 
