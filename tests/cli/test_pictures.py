@@ -21,7 +21,7 @@ import jumok
 from jumok.bundle import load_bundle
 from jumok.cli.app import run
 from jumok.engines.image_classifier.pictures import PictureClassifier
-from jumok.errors import BundleError
+from jumok.errors import BundleError, ConfigError
 from jumok.pictures import UnusablePictureError, png_bytes
 
 pytestmark = pytest.mark.xdist_group("pictures")
@@ -113,16 +113,23 @@ def test_python_takes_paths_images_and_arrays_of_any_size(trained: Path) -> None
     image = Image.open(path)
     image.load()
     larger = image.resize((48, 48), Image.Resampling.NEAREST).convert("RGB")
-    sources = [path, str(path), path.read_bytes(), image, np.asarray(image), larger]
+    content = path.read_bytes()
+    sources = [path, str(path), content, bytearray(content), memoryview(content), image, np.asarray(image), larger]
     found = classifier.classify(sources)
-    assert [each.label for each in found] == ["lying"] * 6
-    assert [each.probability for each in found[1:5]] == pytest.approx([found[0].probability] * 4)
+    assert [each.label for each in found] == ["lying"] * 8
+    assert [each.probability for each in found[1:7]] == pytest.approx([found[0].probability] * 6)
+    assert classifier.classify(bytearray(content)).probability == pytest.approx(found[0].probability)
     assert classifier.classify(path).probability == pytest.approx(found[0].probability)
     assert classifier.classify([]) == []
     assert classifier.picture_vectors([path]).shape == (1, 32)
     assert "2 classes, 12 × 12, grey" in repr(classifier)
     with pytest.raises(UnusablePictureError, match="no such file"):
         classifier.classify("What a film!")
+    with pytest.raises(UnusablePictureError, match="has no pixels"):
+        classifier.classify(np.zeros((0, 5, 3), np.uint8))
+    wrong: Any = "12"
+    with pytest.raises(ConfigError, match="`picture_size='12'` cannot be used"):
+        jumok.train_classifier(trained / "pictures", out=trained / "other", picture_size=wrong)
     with pytest.raises(BundleError, match="CTranslate2 cannot run"):
         jumok.load(trained / "run", "ctranslate2")
 

@@ -70,6 +70,8 @@ def test_it_is_not_exported_and_runs_with_pytorch(runs: Path, tmp_path: Path) ->
         export_ctranslate2(runs / "rnn")
     with pytest.raises(ConfigError, match='cannot run a recurrent translator; use `engine="torch"`'):
         jumok.load(runs / "rnn", "ctranslate2")
+    with pytest.raises(ConfigError, match="`fast=True` needs CTranslate2, which cannot run a recurrent translator"):
+        jumok.load(runs / "rnn", fast=True)
     with pytest.raises(ConfigError, match="a recurrent translator runs with PyTorch only"):
         copy_for_runtime(runs / "rnn", tmp_path / "copy")
     config = {"task": "translator", "architecture": "recurrent"}

@@ -23,7 +23,7 @@ from jumok.cli.training import run_training
     help="TSV, CSV, XLSX or JSONL file with the name of a picture and its caption in each row.",
 )
 @click.argument("pictures", type=PATH, metavar="PICTURES", help="Directory of the pictures (PNG, JPEG, WebP, BMP).")
-@click.option("--side", type=click.IntRange(min=8, max=256), metavar="N", help="Scale pictures to N pixels.")
+@click.option("--side", type=int, metavar="N", help="Scale pictures to N pixels.  [default: at most 64]")
 @reading_flags("PICTURE CAPTION")
 @train_options
 def command(options: TrainOptions, captions: Path, pictures: Path, side: int | None, **reading: Any) -> None:

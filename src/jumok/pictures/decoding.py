@@ -26,7 +26,7 @@ MOST_PIXELS = 50_000_000
 _GREY_MODES = ("1", "L", "LA", "La", "I", "F")
 _WARNINGS = threading.Lock()  # the filters of warnings belong to all threads
 
-PictureSource: TypeAlias = "str | Path | bytes | Image | npt.NDArray[np.uint8]"
+PictureSource: TypeAlias = "str | Path | bytes | bytearray | memoryview | Image | npt.NDArray[np.uint8]"
 """A file, its content, a Pillow image, or an array [H, W] or [H, W, C] of bytes with 1, 3 or 4 channels."""
 
 
@@ -76,7 +76,7 @@ def _opened(source: PictureSource) -> Iterator[Image]:
             with open(source, "rb") as file:
                 yield _image(file)
         else:
-            yield _image(BytesIO(source) if isinstance(source, bytes) else source)
+            yield _image(BytesIO(source) if isinstance(source, bytes | bytearray | memoryview) else source)
     except MissingExtraError:
         raise
     except UnusablePictureError as error:
@@ -119,7 +119,9 @@ def _image(source: BinaryIO | Image | npt.NDArray[Any]) -> Image:
     elif isinstance(source, pillow.Image):
         image = source
     else:
-        raise UnusablePictureError(f"{type(source).__name__} is no picture; give a path, a Pillow image or an array")
+        raise UnusablePictureError(
+            f"{type(source).__name__} is no picture; give a path, the bytes of a file, a Pillow image or an array"
+        )
     if image.width * image.height > MOST_PIXELS:
         raise UnusablePictureError(f"{image.width:,} × {image.height:,} pixels; at most {MOST_PIXELS:,} are read")
     if min(image.size) < 1:
@@ -137,6 +139,8 @@ def _from_array(array: npt.NDArray[Any], pillow: Any) -> Image:
         raise UnusablePictureError(
             f"an array {list(array.shape)} of {array.dtype}; give [height, width] or [height, width, channels] of uint8"
         )
+    if 0 in array.shape:
+        raise UnusablePictureError("has no pixels")
     image: Image = pillow.fromarray(np.ascontiguousarray(array))
     return image
 

@@ -65,10 +65,10 @@ class ImageClassifierRecipe(LabelledRecipe):
         super().__init__(data, valid)
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
         refuse_unused_for_pictures(self.reading, self.data, self.valid)
-        if picture_size is not None and not 4 <= picture_size <= LARGEST_ASKED:
+        if picture_size is not None and not (isinstance(picture_size, int) and 4 <= picture_size <= LARGEST_ASKED):
             raise ConfigError(
-                f"`picture_size={picture_size}` cannot be used: give the longer side in pixels, 4 to {LARGEST_ASKED}. "
-                f"Without it, pictures have their own size, up to {LARGEST_SIDE}."
+                f"`picture_size={picture_size!r}` cannot be used: give the longer side in pixels, 4 to "
+                f"{LARGEST_ASKED}. Without it, pictures have their own size, up to {LARGEST_SIDE}."
             )
         self.picture_size = picture_size
 

@@ -47,6 +47,7 @@ from jumok.training.settings import Settings
 PICTURES_AT_A_TIME = 24  # in a batch
 CAPTIONS_LEFT_OUT = 0.1  # of the training pictures, so that the model learns what pictures look like in general
 MOST_WORDS = 2000  # of captions; if there are more, unknown words are not noticed
+SMALLEST_SIDE, LARGEST_SIDE = 8, 256  # of pictures that can be asked for
 OF_THE_PICTURES = ("height", "width", "channels")
 TOKENS = "image_tokens"  # in the store: the captions with image tokens
 
@@ -97,6 +98,8 @@ class PainterRecipe(Recipe):
         for files in (self.data, self.valid):
             if files:
                 require_captions_and_pictures(files)
+        if side is not None and not (isinstance(side, int) and SMALLEST_SIDE <= side <= LARGEST_SIDE):
+            raise ConfigError(f"`side={side!r}` cannot be used: give pixels, {SMALLEST_SIDE} to {LARGEST_SIDE}.")
         self.side = side
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
         refuse_unused_for_pictures(self.reading, self.data, self.valid)

@@ -14,7 +14,7 @@ from jumok.errors import ArgumentError
 from jumok.metrics.classification import ClassScores
 from jumok.pictures import PictureEncoder, PictureSource, read_picture
 
-_ONE_PICTURE = (str, Path, bytes, np.ndarray)
+_ONE_PICTURE = (str, Path, bytes, bytearray, memoryview, np.ndarray)
 
 
 class ImageClassifierEngine(Protocol):

@@ -21,6 +21,7 @@ from jumok.engines.translator.sentences import sentence_ends
 from jumok.errors import ArgumentError, ConfigError, InputError, counted
 from jumok.search.hypothesis import Hypothesis
 from jumok.search.loops import RETRY_NGRAM, resolve_loops
+from jumok.tasks import task_of_config
 from jumok.tokenizer import (
     FIRST_PIECE,
     SPACE_MARK,
@@ -131,6 +132,9 @@ class TextTranslator(Facade):
         (CTranslate2 only): output may differ slightly and depend on other lines of the batch."""
         if fast and engine == "torch":
             raise ConfigError('`fast=True` needs CTranslate2; leave out `engine="torch"`.')
+        task = task_of_config(bundle.config)
+        if fast and task.conversion is None:
+            raise ConfigError(f"`fast=True` needs CTranslate2, which cannot run a {task.title}. Leave it out.")
         engine = "ctranslate2" if fast else engine
         opened = open_engine(bundle, engine, *cls.engines, **hardware, tokenizer=encoder, fast=fast)
         return cls(opened, encoder, bundle.card, bundle.path)
