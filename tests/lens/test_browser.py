@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -35,6 +36,20 @@ VIEWS = [
     ("painter", "painting"),
 ]
 OTHER_TEXT = "cat dog bird ."  # for the classifier, the language model and the painter
+LONG_TEXT = "cat dog bird . " * 3  # more tokens than the classifier reads in one window
+# Counts everything that is painted on a canvas.
+COUNT_PAINTING = """
+() => {
+  window.painted = 0;
+  for (const name of ["fillRect", "fillText", "strokeRect", "stroke", "drawImage", "putImageData", "getImageData"]) {
+    const paint = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...options) {
+      window.painted += 1;
+      return paint.apply(this, options);
+    };
+  }
+}
+"""
 PIXELS = np.random.default_rng(1).integers(0, 256, (10, 12, 1), dtype=np.uint8)
 
 
@@ -382,12 +397,11 @@ def test_no_serious_violation_of_accessibility(visitor: Visitor, urls: dict[str,
     assert not serious
 
 
-def test_figures_are_saved(opened: Any) -> None:
-    page = opened(view="atlas", kind="cross")
-    for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", '\ufeff""'.encode())):
-        with page.expect_download() as download:
-            page.locator(".atlas-big").get_by_role("button", name=name).click()
-        assert Path(download.value.path()).read_bytes().startswith(start)
+def saved(figure: Any, name: str) -> bytes:
+    """The file that a button of a figure saves."""
+    with figure.page.expect_download() as download:
+        figure.get_by_role("button", name=name).click()
+    return Path(download.value.path()).read_bytes()
 
 
 PLACES: list[tuple[str, dict[str, Any]]] = [
@@ -398,8 +412,10 @@ PLACES: list[tuple[str, dict[str, Any]]] = [
     ("translator", {"view": "atlas", "kind": "cross", "layer": 0, "head": 1}),
     ("translator", {"view": "atlas", "kind": "decoder.self", "units": "words", "form": "lines"}),
     ("translator", {"view": "atlas", "kind": "decoder.self", "stage": "masked", "form": "bars", "query": 2}),
+    ("translator", {"view": "journey", "name": "decoder.0.self.mask"}),
     ("translator", {"view": "knockout", "off": "decoder.0.cross/0,encoder.0.self/1", "way": "uniform"}),
-    ("translator", {"view": "beams", "beam": 2}),
+    ("translator", {"view": "knockout", "off": "decoder.0.cross/0,encoder.0.self/1", "way": "mean"}),
+    ("translator", {"view": "beams", "beam": 2, "node": 1}),
     ("translator", {"view": "positions", "d_model": 16, "length": 20, "base": 500, "dimension": 5, "shift": 3}),
     ("translator", {"view": "softhard", "name": "decoder.0.self.scores", "head": 1, "query": 2, "beta": 120}),
     ("translator", {"view": "softhard", "beta": 200}),
@@ -408,7 +424,11 @@ PLACES: list[tuple[str, dict[str, Any]]] = [
     ("translator", {"view": "compare", "other": "The red cat likes the horse.", "name": "encoder.0.self.weights"}),
     ("classifier", {"view": "decision"}),
     ("classifier", {"view": "journey", "name": "encoder.1.self.weights", "head": 1}),
-    ("language_model", {"view": "surprise"}),
+    ("classifier", {"view": "journey", "name": "encoder.1.self.output", "text": LONG_TEXT, "window": 1}),
+    ("classifier", {"view": "atlas", "text": LONG_TEXT, "window": 1, "layer": 1, "head": 1}),
+    ("classifier", {"view": "softhard", "text": LONG_TEXT, "window": 1, "query": 2}),
+    ("classifier", {"view": "compare", "text": LONG_TEXT, "other": OTHER_TEXT * 3, "window": 1}),
+    ("language_model", {"view": "surprise", "step": 1}),
     ("language_model", {"view": "knockout", "off": "decoder.1.self/0"}),
     ("image_classifier", {"view": "patches"}),
     ("image_classifier", {"view": "patches", "label": "star", "other": "cross", "query": 4, "layer": 1, "head": 0}),
@@ -420,7 +440,7 @@ PLACES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("task", "place"), PLACES, ids=[f"{task}-{place['view']}" for task, place in PLACES])
-def test_the_copied_python_of_every_figure_gets_the_numbers_of_the_page(
+def test_every_figure_is_saved_as_png_svg_and_csv_and_its_copied_python_gets_these_numbers(
     visitor: Visitor,
     urls: dict[str, str],
     sessions: Sessions,
@@ -437,9 +457,11 @@ def test_the_copied_python_of_every_figure_gets_the_numbers_of_the_page(
         if figure.get_by_role("button", name="Rank all heads").count():
             figure.get_by_role("button", name="Rank all heads").click()
             figure.get_by_role("button", name="Rank all heads").wait_for()
-        with page.expect_download() as download:
-            figure.get_by_role("button", name="CSV").click()
-        shown = numbers_of_table(Path(download.value.path()).read_text(encoding="utf-8-sig"))
+        assert saved(figure, "PNG").startswith(b"\x89PNG")
+        picture = saved(figure, "SVG").decode()
+        assert ElementTree.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(--" not in picture
+        shown = numbers_of_table(saved(figure, "CSV").decode("utf-8-sig"))
         figure.get_by_role("button", name="Copy Python").click()
         figure.get_by_role("button", name="Copied").wait_for()
         code: dict[str, Any] = {}
@@ -450,14 +472,78 @@ def test_the_copied_python_of_every_figure_gets_the_numbers_of_the_page(
         np.testing.assert_allclose(np.array(values)[there], np.array(shown)[there], rtol=1e-4, atol=2e-5)
 
 
-def test_pictures_made_of_svg_are_saved_too(opened: Any) -> None:
-    page = opened(view="beams")
-    for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", '\ufeff"node"'.encode())):
-        with page.expect_download() as download:
-            page.locator("figure").first.get_by_role("button", name=name).click()
-        saved = Path(download.value.path()).read_bytes()
-        assert saved.startswith(start)
-        assert b"var(--" not in saved
+def test_padding_and_the_future_are_hatched_differently_everywhere(visitor: Visitor, urls: dict[str, str]) -> None:
+    last = {"text": LONG_TEXT, "window": 1, "name": "encoder.0.self.weights"}
+    for task, place, there, absent in (
+        ("translator", {"view": "journey", "name": "decoder.0.self.weights"}, "future", "padding"),
+        ("translator", {"view": "journey", "name": "decoder.0.self.mask"}, "future", "padding"),
+        ("translator", {"view": "atlas", "kind": "decoder.self"}, "future", "padding"),
+        ("translator", {"view": "compare", "name": "decoder.0.self.weights"}, "future", "padding"),
+        ("classifier", {"view": "journey", **last}, "padding", "future"),
+        ("classifier", {"view": "atlas", **last}, "padding", "future"),
+        ("classifier", {"view": "compare", **last}, "padding", "future"),
+    ):
+        page = visitor.open(urls[task], **place)
+        figure = page.locator("figure:has(canvas)")
+        assert figure.locator(f".legend .{there}").count() == 1, (task, place)
+        assert figure.locator(f".legend .{absent}").count() == 0
+        picture = saved(figure, "SVG").decode()
+        assert f"url(#{there})" in picture
+        assert f"url(#{absent})" not in picture
+        backgrounds = page.locator(".thumbnail canvas").evaluate_all("(all) => all.map((one) => one.className)")
+        assert set(backgrounds) <= {"padding" if there == "padding" else ""}
+    for task, place, there in (
+        ("translator", {"view": "softhard", "name": "decoder.0.self.scores", "query": 1}, "future"),
+        ("classifier", {"view": "softhard", "text": LONG_TEXT, "window": 1, "query": 1}, "padding"),
+        ("classifier", {"view": "atlas", "form": "bars", **last}, "padding"),
+    ):
+        page = visitor.open(urls[task], **place)
+        hatched = page.locator(f".bar.{there}")
+        assert hatched.count() > 0
+        assert hatched.count() == page.locator(".bar-value >> text=masked").count()
+
+
+def test_a_window_of_a_long_text_has_its_own_tokens(visitor: Visitor, urls: dict[str, str], sessions: Sessions) -> None:
+    traced = lens.trace(sessions["classifier"][0].model(0), LONG_TEXT)
+    values = traced["encoder.0.self.weights"].values
+    windows, width = values.shape[0], values.shape[2]
+    assert windows > 1
+    page = visitor.open(urls["classifier"], view="journey", text=LONG_TEXT, name="encoder.0.self.weights", window=1)
+    page.locator(".journey-detail canvas").focus()
+    page.keyboard.press("ArrowRight")
+    said = page.locator(".journey-detail .readout").inner_text()
+    first = traced.sides["encoder"][width].lstrip("\u2581")
+    assert said.startswith(f"{first}, {first}: ")
+    assert shows(said.split(": ")[1], float(values[1, 0, 0, 0]))
+    page.get_by_label("window").select_option("0")
+    page.wait_for_function("() => location.hash.includes('window=0')")
+
+
+def test_panning_a_large_map_paints_no_cell_again_and_leaves_time_for_60_frames_a_second(opened: Any) -> None:
+    page = opened(view="atlas", kind="encoder.self", text=" ".join([TEXT[:-1]] * 24))
+    for _ in range(6):
+        page.locator(".atlas-big canvas").press("+")
+    page.evaluate(COUNT_PAINTING)
+    performance = page.context.new_cdp_session(page)
+    performance.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time: it does not depend on the load
+
+    def busy() -> float:
+        metrics = performance.send("Performance.getMetrics")["metrics"]
+        return next(float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration")
+
+    box = page.locator(".atlas-big .map-scroller").bounding_box()
+    page.mouse.move(box["x"] + 500, box["y"] + 400)
+    page.mouse.down()
+    page.evaluate("() => (window.painted = 0)")  # the cursor was painted
+    before, moves = busy(), 60
+    page.mouse.move(box["x"] + 100, box["y"] + 150, steps=moves)
+    work = (busy() - before) / moves
+    painted = page.evaluate("() => window.painted")
+    page.mouse.up()
+    moved = page.locator(".atlas-big .map-scroller").evaluate("(map) => [map.scrollLeft, map.scrollTop]")
+    assert moved == [400, 250]
+    assert painted == 0
+    assert work < 1 / 60
 
 
 def test_back_and_forward_go_through_the_places(opened: Any) -> None:
@@ -677,3 +763,44 @@ def test_a_narrow_window_has_no_sideways_scrolling(opened: Any, visitor: Visitor
             assert page.evaluate("document.documentElement.scrollWidth") == 390, view
     finally:
         visitor.page.set_viewport_size(size)
+
+
+def test_an_address_with_nonsense_shows_the_view_all_the_same(visitor: Visitor, urls: dict[str, str]) -> None:
+    nonsense = dict.fromkeys(("layer", "head", "query", "step", "node", "window", "model"), "x") | {"beam": "-1"}
+    words = dict.fromkeys(("kind", "stage", "form", "units", "order", "way", "name"), "<b>")
+    for view in TRANSLATOR:
+        page = visitor.open(urls["translator"], view=view, **nonsense, **words)
+        assert len(page.locator("main").inner_text()) > 40
+        assert not re.search(r"\b(undefined|NaN)\b", page.locator("#app").inner_text())
+
+
+def test_a_node_of_the_beam_tree_is_in_sight_when_it_is_walked_to(opened: Any, visitor: Visitor) -> None:
+    size = visitor.page.viewport_size
+    visitor.page.set_viewport_size({"width": 420, "height": 800})
+    try:
+        page = opened(view="beams", node=0)
+        page.locator('.node[tabindex="0"]').focus()
+        for _ in range(3):
+            place = "document.activeElement.getAttribute('transform')"
+            before = page.evaluate(f"() => {place}")
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function(f"(before) => {place} && {place} !== before", arg=before)
+        node = page.locator('.node[aria-selected="true"] rect').bounding_box()
+        tree = page.locator(".map-scroller").bounding_box()
+        assert tree["x"] <= node["x"] + 1
+        assert node["x"] + node["width"] <= tree["x"] + tree["width"] + 1
+    finally:
+        visitor.page.set_viewport_size(size)
+
+
+def test_a_figure_with_letters_that_xml_cannot_hold_is_saved(opened: Any) -> None:
+    page = opened(view="compare", other="The\u00a0red \u0001horse \U0001f40e < & likes the horse.")
+    figure = page.locator("figure").first
+    assert ElementTree.fromstring(saved(figure, "SVG")) is not None
+    assert saved(figure, "PNG").startswith(b"\x89PNG")
+    names = page.evaluate(
+        "async () => { const { barChart } = await import('jumok/chart.js');"
+        " const rows = [{ name: '\\u{1f40e}'.repeat(30) + '\\u0001\\u00a0', values: [1] }];"
+        " return barChart({ rows, series: ['a'], label: '' }).svg(); }"
+    )
+    assert ElementTree.fromstring(names) is not None

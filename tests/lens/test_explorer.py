@@ -307,9 +307,10 @@ def test_both_languages_have_all_the_words_of_the_page() -> None:
     english, korean = json.loads(web["en.json"]), json.loads(web["ko.json"])
     assert english.keys() == korean.keys()
     scripts = "\n".join(text for name, text in web.items() if name.endswith(".js"))
-    used = set(re.findall(r'\bt\("([^"]+)"', scripts))
+    used = set(re.findall(r'\b(?:t|forTask)\("([^"]+)"', scripts))
     assert used <= english.keys()
-    patterns = [re.sub(r"\\\$\\\{[^}]*\\\}", ".+", re.escape(key)) for key in re.findall(r"\bt\(`([^`]+)`", scripts)]
+    templates = re.findall(r"\b(?:t|forTask)\(`([^`]+)`", scripts)
+    patterns = [re.sub(r"\\\$\\\{[^}]*\\\}", ".+", re.escape(key)) for key in templates]
     assert all(any(re.fullmatch(pattern, key) for key in english) for pattern in patterns)
     for key, text in english.items():
         assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", korean[key])), key

@@ -202,3 +202,7 @@ def test_tracing_takes_at_most_three_times_as_long(tokenizer: Tokenizer) -> None
         plain = seconds(lambda: translator.translate(text, **options))
         ratios.append(seconds(lambda: lens.trace(translator, text, **options)) / plain)
     assert min(ratios[1:]) <= 3
+
+
+def test_the_results_of_a_classifier_stand_in_the_order_in_which_they_are_computed(classifier: TextClassifier) -> None:
+    assert list(lens.trace(classifier, "2 3 5"))[-3:] == ["pooled", "class_scores", "class_probabilities"]

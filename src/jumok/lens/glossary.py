@@ -38,7 +38,7 @@ MEANINGS = {
     "masked": Meaning("score, or −∞ where the mask is False", f"{_ATTENTION}:attention_weights"),
     "weights": Meaning("softmax(masked) = exp(sᵢ) / Σⱼ exp(sⱼ)", f"{_ATTENTION}:attention_weights"),
     "mixed": Meaning("Σ_keys weight · v", f"{_ATTENTION}:Attend.forward"),
-    "merged": Meaning("Concat(head₀ … head_h)", f"{_ATTENTION}:MultiHeadAttention._mix"),
+    "merged": Meaning("Concat(head₀ … head_{h−1})", f"{_ATTENTION}:MultiHeadAttention._mix"),
     "hidden": Meaning("activation(x · W₁ + b₁)", f"{_LAYERS}:FeedForward.forward"),
     "output": Meaning("merged · W^O", f"{_ATTENTION}:MultiHeadAttention._mix"),
     "feed_forward.output": Meaning("hidden · W₂ + b₂", f"{_LAYERS}:FeedForward.forward"),

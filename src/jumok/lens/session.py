@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from jumok.errors import ConfigError, InputError
 from jumok.lens.decisions import attribution
 from jumok.lens.importance import measure_for, rank_heads
-from jumok.lens.interventions import changed
+from jumok.lens.interventions import Means, changed, mean_outputs
 from jumok.lens.page import document, encoded
 from jumok.lens.replay import recorded_attention, recorded_steps
 from jumok.lens.traces import Trace
@@ -26,7 +26,7 @@ from jumok.training.records import read_log, read_run
 LONGEST_TEXT = 4_000  # characters
 KEPT_TRACES = 16
 FARTHEST_SHIFT = 10_000  # of positions: the table of a model grows to the farthest one
-Way = Literal["zero", "uniform"]
+Way = Literal["zero", "uniform", "mean"]
 
 
 class Request(BaseModel):
@@ -132,8 +132,8 @@ class Session:
         with self._running:
             check()
             model = self.model(request.model)
-            with _changes(model, request.changes):
-                source, options = self._requested(request, model, check)
+            source, options = self._requested(request, model, check)
+            with _changes(model, request.changes, lambda: _means(model, source, options)):
                 found = trace(model, source, **options)
             found = found if isinstance(source, str) else replace(found, text=request.text)
             self._count += 1
@@ -234,8 +234,21 @@ def _options(request: TraceRequest, model: Any, check: Callable[[], None]) -> di
     return options | {"beam": request.beam, "length_penalty": request.length_penalty, "on_step": check}
 
 
-def _changes(model: Any, changes: Changes) -> AbstractContextManager[None]:
+def _changes(model: Any, changes: Changes, measure: Callable[[], Means]) -> AbstractContextManager[None]:
+    """The changes of a request; `measure` computes the mean output of every head, if one is replaced by it."""
     if changes == Changes():
         return nullcontext()
-    given = changes.model_dump(exclude={"heads"})
-    return changed(model, heads={(name, head): way for name, head, way in changes.heads}, **given)
+    heads = {(name, head): way for name, head, way in changes.heads}
+    means = measure() if "mean" in heads.values() else None
+    return changed(model, heads=heads, means=means, **changes.model_dump(exclude={"heads"}))
+
+
+def _means(model: Any, source: Any, options: dict[str, Any]) -> Means:
+    """The mean output of every head over the positions of a text, and of the output that the unchanged model gives it;
+    not over what else a search tried."""
+    if model.task == "translator":
+        output = trace(model, source, **options).facts["chosen"][:-1]
+        options = options | {"target": None, "target_ids": output}
+    with mean_outputs(model) as means:
+        trace(model, source, **options)
+    return means

@@ -242,7 +242,8 @@ def _in_order(name: str) -> tuple[int, int, int, int, str]:
     stack = stacks.index(parts[0]) if parts[0] in stacks else 2
     inputs = ("patches", "ids", "embedding", "scaled", "positions", "embedded")
     inner = ("norm", "q", "k", "v", "scores", "mask", "masked", "weights", "mixed", "merged", "hidden", "output")
-    last = (*inputs, *inner, "residual", "layer_ids", "layer_probabilities")
+    results = ("logits", "probabilities", "surprise", "pooled", "class_scores", "class_probabilities")
+    last = (*inputs, *inner, "residual", "layer_ids", "layer_probabilities", *results)
     layer = int(parts[1]) if len(parts) > 2 and parts[1].isdigit() else -1 if parts[-1] in inputs else 1_000
     part = ("self", "cross", "feed_forward").index(parts[2]) if len(parts) == 4 else 3
     return stack, layer, part, last.index(parts[-1]) if parts[-1] in last else 99, name

@@ -105,8 +105,8 @@ def draw_beta(
     asked = lettering.title(f'query {position} "{queries[position]}"') or f"query {position}"
     figure = new_figure(3 + 0.5 * len(keys), 5)
     axes = figure.subplots()
-    hatch = LOOK_AHEAD if "decoder." in name else PADDING
-    image = show_matrix(axes, values, {hatch: hidden}, cmap="viridis", vmin=0, vmax=1)
+    later = np.broadcast_to(np.arange(len(keys)) > position, hidden.shape) & hidden & _is_causal(name)
+    image = show_matrix(axes, values, {LOOK_AHEAD: later, PADDING: hidden & ~later}, cmap="viridis", vmin=0, vmax=1)
     if len(keys) <= 24:
         texts = [
             ["" if hidden[row, i] else f"{value:.2f}" for i, value in enumerate(values[row])]
@@ -205,8 +205,13 @@ def _weights(trace: Trace, name: str, window: int | None) -> tuple[Matrix, Matri
 
 def _hatches(hidden: Matrix, name: str) -> dict[str, Matrix]:
     """Which masked cells [T, S] get which hatch: later keys and padding differently."""
-    later = np.triu(hidden, 1) if name.startswith("decoder.") and ".self" in name else np.zeros_like(hidden)
+    later = np.triu(hidden, 1) & _is_causal(name)
     return {LOOK_AHEAD: later, PADDING: hidden & ~later}
+
+
+def _is_causal(name: str) -> bool:
+    """Whether the queries of an attention may not look ahead."""
+    return name.startswith("decoder.") and name.endswith(".self")
 
 
 def _position(query: int | str, queries: Sequence[str]) -> int:

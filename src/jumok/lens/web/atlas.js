@@ -1,8 +1,9 @@
 // The attention atlas: every head of every layer, small; one of them large, in every stage from scores to its output.
 
+import { hiddenCells, maskedWords, tokensAlong, windowChoice, windowOf } from "jumok/attentions.js";
 import { barChart, standalone, table } from "jumok/chart.js";
 import { css, diverging, sequential } from "jumok/colors.js";
-import { choice, fill, h, number, segments } from "jumok/dom.js";
+import { choice, fill, h, named, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
 import { list, python } from "jumok/python.js";
@@ -10,6 +11,7 @@ import { byWords, entropy, share, shown, wordsOf } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 const STAGES = ["scores", "masked", "weights", "mixed"];
+const FORMS = ["map", "lines", "bars"];
 const ORDERS = {
   place: () => 0,
   entropy: (weights) => entropy(weights),
@@ -26,6 +28,7 @@ export async function show(root, app) {
   const kind = kinds.includes(app.place.kind) ? app.place.kind : kinds[kinds.length - 1];
   const heads = await thumbnails(app, kind);
   const order = ORDERS[app.place.order] ? app.place.order : "place";
+  const [stage, form] = [STAGES.includes(app.place.stage) ? app.place.stage : "weights", FORMS.includes(app.place.form) ? app.place.form : "map"];
   heads.sort((a, b) => ORDERS[order](a.weights) - ORDERS[order](b.weights) || a.layer - b.layer || a.head - b.head);
   const chosen = heads.find((one) => one.layer === app.place.layer && one.head === app.place.head) ?? heads[0];
   const big = h("div", { class: "atlas-big" });
@@ -37,13 +40,14 @@ export async function show(root, app) {
       { class: "controls" },
       segments(t("atlas.kind"), kinds.map((one) => [one, t(`attention.${one}`)]), kind, (next) => app.go({ kind: next })),
       choice(t("atlas.order"), Object.keys(ORDERS).map((one) => [one, t(`atlas.order.${one}`)]), order, (next) => app.go({ order: next })),
-      segments(t("atlas.stage"), STAGES.map((one) => [one, t(`stage.${one}`)]), app.place.stage ?? "weights", (next) => app.go({ stage: next })),
-      segments(t("atlas.form"), ["map", "lines", "bars"].map((one) => [one, t(`atlas.form.${one}`)]), app.place.form ?? "map", (next) => app.go({ form: next })),
+      named(t("atlas.stage"), segments(t("atlas.stage"), STAGES.map((one) => [one, t(`stage.${one}`)]), stage, (next) => app.go({ stage: next }))),
+      segments(t("atlas.form"), FORMS.map((one) => [one, t(`atlas.form.${one}`)]), form, (next) => app.go({ form: next })),
       segments(t("atlas.units"), [["subwords", t("atlas.subwords")], ["words", t("atlas.words")]], app.place.units ?? "subwords", (next) => app.go({ units: next })),
+      windowChoice(app, trace.arrays[`${heads[0].attention}.weights`]),
     ),
     h("div", { class: "atlas" }, thumbnailGrid(app, heads, chosen), big),
   );
-  await showBig(big, app, kind, chosen);
+  await showBig(big, app, chosen, stage, stage === "mixed" ? "map" : form);
 }
 
 /** Which attentions a trace has: encoder self, decoder self, cross. */
@@ -62,9 +66,9 @@ async function thumbnails(app, kind) {
   const heads = [];
   for (const name of Object.keys(app.trace.arrays).filter((one) => belongs(one, kind))) {
     const weights = await app.source.array(app.trace, name);
-    const leading = weights.axes[0] === "window" ? [app.place.window ?? 0] : [];
+    const leading = windowOf(app, weights);
     const attention = name.replace(/\.weights$/, "");
-    const hidden = await hiddenCells(app, { attention, leading }, kind);
+    const hidden = await hiddenCells(app, app.trace, attention, leading);
     for (let head = 0; head < weights.shape[leading.length]; head += 1) {
       heads.push({ attention, layer: Number(name.split(".")[1]), head, leading, hidden, weights: weights.matrix(...leading, head) });
     }
@@ -96,9 +100,10 @@ function thumbnailGrid(app, heads, chosen) {
   return h("div", { class: "atlas-small" }, h("p", { class: "quiet" }, t("atlas.thumbnails")), grid);
 }
 
-/** One pixel for each cell; a masked one is transparent, and shows the hatching behind. */
+/** One pixel for each cell; a masked one is transparent, and shows the hatching behind: of the future if there is any. */
 function thumbnail(weights, hidden) {
-  const canvas = h("canvas", { width: weights.columns, height: weights.rows, "aria-hidden": "true" });
+  const { future, padding } = maskedWords(hidden, weights.rows, weights.columns);
+  const canvas = h("canvas", { class: padding && !future ? "padding" : null, width: weights.columns, height: weights.rows, "aria-hidden": "true" });
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(weights.columns, weights.rows);
   const scale = sequential(0, weights.range()[1]);
@@ -110,13 +115,11 @@ function thumbnail(weights, hidden) {
   return canvas;
 }
 
-async function showBig(root, app, kind, chosen) {
+async function showBig(root, app, chosen, stage, form) {
   const { trace, place } = app;
-  const stage = place.stage ?? "weights";
   const name = `${chosen.attention}.${stage}`;
   const values = (await app.source.array(trace, name)).matrix(...chosen.leading, chosen.head);
-  const queries = trace.sides[kind === "encoder.self" ? "encoder" : "decoder"];
-  const keys = trace.sides[kind === "decoder.self" ? "decoder" : "encoder"];
+  const [queries, keys] = ["query", "key"].map((axis) => tokensAlong(trace, name, axis, chosen.leading, chosen.weights[axis === "key" ? "columns" : "rows"]));
   const hidden = stage === "scores" || stage === "mixed" ? () => "" : chosen.hidden;
   let [rows, columns, matrix] = [queries.map(shown), keys.map(shown), values];
   let why = hidden;
@@ -133,10 +136,8 @@ async function showBig(root, app, kind, chosen) {
       ? t("atlas.masked", { query: rows[r], key: columns[c] })
       : t(stage === "mixed" ? "atlas.cell.mixed" : "atlas.cell", { query: rows[r], key: columns[c], value: number(matrix.at(r, c)) });
   const common = { rows, columns, value: (r, c) => matrix.at(r, c), hidden: why, scale, describe };
-  const form = stage === "mixed" ? "map" : (place.form ?? "map");
   const picture = form === "lines" ? lines(common) : form === "bars" ? bars(common, app) : map(common, stage, chosen);
   const row = form === "bars" ? [Math.min(place.query ?? rows.length - 1, rows.length - 1)] : [];
-  const notes = { future: kind === "decoder.self" && stage !== "scores" ? t("mask.future") : "" };
   fill(
     root,
     figure({
@@ -145,7 +146,7 @@ async function showBig(root, app, kind, chosen) {
       picture,
       name: name.replaceAll(".", "-"),
       python: words ? byWordsInPython(app, name, chosen, queries, keys, row) : python(app, name, [...chosen.leading, chosen.head, ...row]),
-      extra: legend(scale, notes),
+      extra: legend(form === "map" ? scale : null, maskedWords(why, rows.length, columns.length)),
     }),
     h(
       "dl",
@@ -162,14 +163,6 @@ function byWordsInPython(app, name, { leading, head }, queries, keys, row) {
   const slices = (tokens) => list(wordsOf(tokens).map(({ first, end }) => `slice(${first}, ${end})`));
   const index = row.map((one) => `[${one}]`).join("");
   return `${python(app, name, [...leading, head])}queries = ${slices(queries)}  # tokens of each word\nkeys = ${slices(keys)}\nvalues = [[values[q, k].sum(1).mean() for k in keys] for q in queries]${index}\n`;
-}
-
-/** Why a cell is masked: because it lies in the future, or is padding. */
-export async function hiddenCells(app, { attention, leading }, kind) {
-  const found = await app.source.array(app.trace, `${attention}.mask`);
-  if (!found) return () => "";
-  const mask = found.matrix(...leading);
-  return (row, column) => (mask.at(row, column) ? "" : kind === "decoder.self" && column > row ? "future" : "padding");
 }
 
 function fact(name, value) {
@@ -253,7 +246,7 @@ function linesAsSvg({ rows, columns, value, hidden, width, height, y }) {
 /** One query: a bar for every key. */
 function bars({ rows, columns, value, hidden, describe, scale }, app) {
   const chosen = Math.min(app.place.query ?? rows.length - 1, rows.length - 1);
-  const picker = choice(t("axis.query"), rows.map((text, row) => [String(row), `${row} ${text}`]), String(chosen), (row) => app.go({ query: Number(row) }));
+  const picker = choice(t("query.which"), rows.map((text, row) => [String(row), `${row} ${text}`]), String(chosen), (row) => app.go({ query: Number(row) }));
   const most = Math.max(...columns.map((_, column) => (hidden(chosen, column) ? 0 : Math.abs(value(chosen, column)))));
   const list = columns.map((text, column) => {
     const why = hidden(chosen, column);
@@ -262,7 +255,7 @@ function bars({ rows, columns, value, hidden, describe, scale }, app) {
       "li",
       { title: describe(chosen, column) },
       h("span", { class: "bar-name" }, text),
-      h("span", { class: why ? "bar masked" : "bar" }, h("i", { style: { width: `${width}%`, background: css(scale.color(scale.high)) } })),
+      h("span", { class: `bar ${why}` }, h("i", { style: { width: `${width}%`, background: css(scale.color(scale.high)) } })),
       h("span", { class: "bar-value" }, why ? t("mask.short") : number(value(chosen, column))),
     );
   });

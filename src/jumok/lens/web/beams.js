@@ -1,10 +1,11 @@
 // Decoding and beams: the tree of the search. Branches that went on are solid, pruned ones grey with the reason.
 
-import { fill, h, number, segments } from "jumok/dom.js";
+import { cut, fill, h, number, segments } from "jumok/dom.js";
 import { standalone, table } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
 import { list, loading, tracing } from "jumok/python.js";
-import { shown } from "jumok/tensor.js";
+import { pictured } from "jumok/tables.js";
+import { alone, shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 const [WIDTH, HEIGHT, LETTERS] = [132, 30, 8]; // letters of a token that fit; a Korean one counts twice
@@ -35,30 +36,36 @@ export async function show(root, app) {
       segments(t("beams.beam"), sizes.map((size) => [size, t("beams.size", { size })]), beam, (size) => app.go({ beam: size, node: null })),
       forced && h("button", { type: "button", onclick: () => app.go({ force: null, node: null }) }, t("beams.unforce")),
     ),
-    compared(trace, greedy, beam),
-    figure({ title: t("beams.tree"), caption: t("beams.legend"), picture: tree(app, search, chosen), name: "beams", python: searched(app, beam, forced) }),
-    h("div", { class: "beam-detail" }, details(app, search, chosen)),
+    compared(app, trace, greedy, beam, forced),
+    figure({ title: t("beams.tree"), caption: t("beams.legend"), picture: tree(app, search, chosen), name: "beams", python: `${searched(app, beam, forced)}values = [(${NODE.map((name) => `node.${name}`).join(", ")}) for node in search.nodes]\n` }),
+    h("div", { class: "beam-detail" }, details(app, search, chosen, searched(app, beam, forced))),
   );
+  if (app.place.node !== undefined) queueMicrotask(() => root.querySelector('.node[aria-selected="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" })); // when the view is in the page
 }
 
 /** The output of this search beside that of greedy search. */
-function compared(trace, greedy, beam) {
-  const row = (label, one) => {
-    const best = one.search.nodes[one.search.best];
-    return h("tr", {}, h("th", {}, label), h("td", {}, one.output), h("td", {}, number(best.score)));
-  };
-  return h(
+function compared(app, trace, greedy, beam, forced) {
+  const row = (name, one) => [name, one.output, one.search.nodes[one.search.best].score];
+  const rows = [row(t("beams.size", { size: beam }), trace), ...(greedy ? [row(t("beams.greedy"), greedy)] : [])];
+  const element = h(
     "table",
     { class: "plain" },
     h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, t("column.output")), h("th", {}, t("column.score")))),
-    h("tbody", {}, row(t("beams.size", { size: beam }), trace), greedy && row(t("beams.greedy"), greedy)),
+    h("tbody", {}, rows.map(([name, output, score]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, output), h("td", { class: "number" }, number(score))))),
   );
+  const searches = [tracing(app, app.trace, options(app, beam, forced)), ...(greedy ? [tracing(app, app.trace, ["beam=1"])] : [])];
+  const python = `${loading(app)}from jumok.lens import trace\n\nfound = ${list(searches)}\nvalues = [(one.output, one.search.nodes[one.search.best].score) for one in found]\n`;
+  return figure({ title: t("beams.outputs"), picture: pictured(element, ["search", "output", "score"], rows), name: "outputs", python });
 }
 
+/** The options of this search that are not those of the page's trace. */
+function options(app, beam, forced) {
+  return [beam !== app.trace.search.beam && `beam=${beam}`, forced && `force=${list(forced)}`].filter(Boolean);
+}
+
+/** Lines that leave this search in `search`. */
 function searched(app, beam, forced) {
-  const options = [beam !== app.trace.search.beam && `beam=${beam}`, forced && `force=${list(forced)}`].filter(Boolean);
-  const fields = NODE.map((name) => `node.${name}`).join(", ");
-  return `${loading(app)}from jumok.lens import trace\n\nsearch = ${tracing(app, app.trace, options)}.search\nvalues = [(${fields}) for node in search.nodes]\n`;
+  return `${loading(app)}from jumok.lens import trace\n\nsearch = ${tracing(app, app.trace, options(app, beam, forced))}.search\n`;
 }
 
 /** Where every node stands: a column a step, the best on top. */
@@ -92,7 +99,7 @@ function tree(app, search, chosen) {
   });
   search.nodes.forEach((node, index) => {
     const [x, y] = at.get(index);
-    const words = t("beams.node", { token: node.text, score: number(node.score), fate: t(`fate.${node.fate}`), reason: reason(node.reason) });
+    const words = t("beams.node", { token: alone(node.text), score: number(node.score), fate: t(`fate.${node.fate}`), reason: reason(node.reason) });
     const group = h(
       "svg:g",
       {
@@ -106,7 +113,7 @@ function tree(app, search, chosen) {
         onkeydown: (event) => walk(event, app, search, index, at),
       },
       h("svg:rect", { x: -4, y: -11, width: WIDTH - 20, height: 22, rx: 5 }),
-      h("svg:text", { x: 2, y: 4 }, `${index === search.best ? "★ " : node.fate === "finished" ? "⚑ " : ""}${shortened(shown(node.text, 0, []))}`),
+      h("svg:text", { x: 2, y: 4 }, `${index === search.best ? "★ " : node.fate === "finished" ? "⚑ " : ""}${shortened(alone(node.text))}`),
       h("svg:text", { x: WIDTH - 30, y: 4, class: "score", "text-anchor": "end" }, number(node.score, 2)),
       h("svg:title", {}, words),
     );
@@ -119,8 +126,8 @@ function shortened(text) {
   const width = (letters) => [...letters].reduce((sum, letter) => sum + (letter > "\u1100" ? 2 : 1), 0);
   if (width(text) <= LETTERS) return text;
   let end = text.length;
-  while (end > 1 && width(text.slice(0, end)) >= LETTERS) end -= 1;
-  return `${text.slice(0, end)}…`;
+  while (end > 1 && width(cut(text, end)) >= LETTERS) end -= 1;
+  return `${cut(text, end)}…`;
 }
 
 function walk(event, app, search, index, at) {
@@ -139,7 +146,7 @@ function walk(event, app, search, index, at) {
 }
 
 /** The node that was chosen: its scores, the most probable next tokens, and going on from there. */
-function details(app, search, index) {
+function details(app, search, index, python) {
   const node = search.nodes[index];
   const ids = pathOf(search, index);
   const length = node.step + 1;
@@ -160,25 +167,29 @@ function details(app, search, index) {
         h("dd", { class: "formula" }, `${number(node.total, 4)} / ${length}^${search.length_penalty} = ${number(node.score, 4)}`),
       ],
     ),
-    node.top.length > 0 && [
-      h("h3", {}, t("beams.next")),
-      h(
-        "ol",
-        { class: "bars" },
-        node.top.map(([token, text, logProb]) =>
-          h(
-            "li",
-            {},
-            h("span", { class: "bar-name" }, text),
-            h("span", { class: "bar" }, h("i", { style: { width: `${100 * Math.exp(logProb)}%`, background: "var(--accent)" } })),
-            h("span", { class: "bar-value" }, number(logProb)),
-            app.source.live && token > 3 && h("button", { type: "button", class: "small", onclick: () => app.go({ force: [...ids, token].join(","), node: null }) }, t("beams.force")),
-          ),
-        ),
-      ),
-    ],
+    node.fate === "finished" && h("p", { class: "quiet" }, t("beams.ended")),
+    node.top.length > 0 && following(app, node, ids, `${python}values = search.nodes[${index}].top\n`),
     app.source.live && ids.length > 0 && h("button", { type: "button", onclick: () => app.go({ view: "atlas", kind: "cross", target: ids.filter((one) => one > 3).join(",") }) }, t("beams.attention")),
   ];
+}
+
+/** The most probable next tokens of a hypothesis; each can be forced. */
+function following(app, { top }, ids, python) {
+  const element = h(
+    "ol",
+    { class: "bars" },
+    top.map(([token, text, logProb]) =>
+      h(
+        "li",
+        {},
+        h("span", { class: "bar-name" }, alone(text)),
+        h("span", { class: "bar" }, h("i", { style: { width: `${100 * Math.exp(logProb)}%`, background: "var(--accent)" } })),
+        h("span", { class: "bar-value" }, number(logProb)),
+        app.source.live && token > 3 && h("button", { type: "button", class: "small", onclick: () => app.go({ force: [...ids, token].join(","), node: null }) }, t("beams.force")),
+      ),
+    ),
+  );
+  return figure({ title: t("beams.next"), caption: t("beams.next.note"), picture: pictured(element, ["token", "id", "log P"], top.map(([token, text, logProb]) => [text, token, logProb])), name: "next-tokens", python });
 }
 
 /** Reasons come from the model's side in English; the page says them in its own words where it has them. */

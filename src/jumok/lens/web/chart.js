@@ -1,6 +1,6 @@
 // Line charts as SVG: axes with a few round numbers, one colour a line, values on hover.
 
-import { h, number } from "jumok/dom.js";
+import { asXml, cut, h, number } from "jumok/dom.js";
 
 const TEXT = 'text{font:12px system-ui,sans-serif;fill:var(--text)}.grid,.axis{stroke:var(--line);fill:none}.edge{stroke:var(--quiet)}.chord{stroke:var(--accent);opacity:.5}.dot{fill:var(--accent)}';
 
@@ -91,7 +91,7 @@ export function barChart({ rows, series, range, label, width = 720 }) {
 }
 
 function shortened(text) {
-  return text.length > 18 ? `${text.slice(0, 17)}…` : text;
+  return [...text].length > 18 ? `${cut(text, 17)}…` : text;
 }
 
 /** An SVG element as the text of a file: with the colours of the page, a background, and the names of its series. */
@@ -99,11 +99,11 @@ export function standalone(svg, names = []) {
   const copy = svg.cloneNode(true);
   const [width, height] = [Number(svg.getAttribute("width")), Number(svg.getAttribute("height"))];
   const room = names.length > 1 ? 22 * names.length : 0;
-  Object.entries({ xmlns: "http://www.w3.org/2000/svg", width, height: height + room, viewBox: `0 0 ${width} ${height + room}` }).forEach(([key, value]) => copy.setAttribute(key, value));
+  Object.entries({ width, height: height + room, viewBox: `0 0 ${width} ${height + room}` }).forEach(([key, value]) => copy.setAttribute(key, value));
   copy.prepend(h("svg:style", {}, TEXT), h("svg:rect", { width: "100%", height: "100%", fill: "var(--panel)", stroke: "none" }));
   if (room) names.forEach(([name, color], index) => copy.append(h("svg:rect", { x: 12, y: height + 22 * index + 6, width: 14, height: 4, fill: color }), h("svg:text", { x: 34, y: height + 22 * index + 12 }, name)));
   const style = getComputedStyle(document.documentElement);
-  return copy.outerHTML.replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+  return asXml(new XMLSerializer().serializeToString(copy)).replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
 }
 
 /** Rows of cells as CSV. */

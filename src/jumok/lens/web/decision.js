@@ -29,7 +29,7 @@ export async function show(root, app) {
 }
 
 /** The probabilities of a classifier of texts or pictures. */
-export async function probabilities(app) {
+export async function probabilities(app, width) {
   const [shares, scores] = await Promise.all(["class_probabilities", "class_scores"].map((name) => app.source.array(app.trace, name)));
   const { classes } = app.trace.facts;
   const order = [...classes.keys()].sort((a, b) => shares.data[b] - shares.data[a]);
@@ -37,7 +37,7 @@ export async function probabilities(app) {
   return figure({
     title: t("decision.probabilities"),
     caption: app.trace.glossary.class_probabilities.formula,
-    picture: barChart({ rows, series: [t("column.probability")], range: [0, 1], label: t("decision.probabilities") }),
+    picture: barChart({ rows, series: [t("column.probability")], range: [0, 1], label: t("decision.probabilities"), width }),
     name: "probabilities",
     python: `${loading(app)}found = model.classify(${JSON.stringify(app.inputOf(app.trace))}).probabilities\nvalues = sorted(found.items(), key=lambda one: -one[1])\n`,
   });

@@ -46,6 +46,11 @@ export function segments(label, options, value, onchange) {
   return h("div", { class: "segments", role: "group", "aria-label": label }, buttons);
 }
 
+/** A control with its name in front of it. */
+export function named(label, control) {
+  return h("div", { class: "named" }, h("span", { "aria-hidden": "true" }, label), control);
+}
+
 /** A number with as many digits as can be read. */
 export function number(value, digits = 3) {
   if (value === -Infinity) return "−∞";
@@ -53,7 +58,24 @@ export function number(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   const text = size !== 0 && (size >= 1e5 || size < 10 ** -digits) ? value.toExponential(2) : value.toFixed(digits);
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
+}
+
+/** The first letters of a text; none is cut in two. */
+export function cut(text, count) {
+  return [...text].slice(0, count).join("");
+}
+
+const NOT_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+/** A text without what a file of XML, such as SVG, cannot hold. */
+export function asXml(text) {
+  return text.replace(NOT_XML, "\ufffd");
+}
+
+/** A text inside of XML. */
+export function escape(text) {
+  return asXml(text).replace(/[&<>"]/g, (character) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[character]);
 }
 
 /** Listeners for a text field: `run(text)` after a letter or a pause in typing, never with a syllable that is still composed. */

@@ -38,7 +38,7 @@ async function drawn(svg) {
 function download(blob, name) {
   const link = h("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy computer may begin to save late
 }
 
 async function copy(text) {

@@ -2,7 +2,7 @@
 // Arrow keys walk through the cells, and what is under the cursor is said in words. Large maps are panned and zoomed.
 
 import { css, ink } from "jumok/colors.js";
-import { h, number } from "jumok/dom.js";
+import { cut, escape, h, number } from "jumok/dom.js";
 
 const LABEL_FONT = 13;
 const READABLE = 46; // pixels: a cell that a short token fits above
@@ -44,7 +44,7 @@ export class Heatmap {
       if (!room) return;
       observer.disconnect();
       const width = Math.floor((room - this.frame.left - PADDING) / this.size[1]);
-      if (this.options.cell || width >= this.cell.width || width < NARROWEST) return;
+      if (width >= this.cell.width || width < (this.options.cell ? SMALLEST : NARROWEST)) return;
       this.cell = { ...this.cell, width };
       this.draw();
     });
@@ -303,19 +303,15 @@ export class Heatmap {
   }
 }
 
-/** A strip of the scale with its ends. */
+/** A strip of the scale with its ends, and what hatched cells are; without a scale only these. */
 export function legend(scale, words) {
+  return h("div", { class: "legend" }, scale && strip(scale), words.future && h("span", { class: "key future" }, words.future), words.padding && h("span", { class: "key padding" }, words.padding));
+}
+
+function strip(scale) {
   const steps = 40;
   const colors = Array.from({ length: steps }, (_, step) => css(scale.color(scale.low + ((scale.high - scale.low) * step) / (steps - 1))));
-  return h(
-    "div",
-    { class: "legend" },
-    h("span", {}, number(scale.low, 2)),
-    h("span", { class: "strip", style: { background: `linear-gradient(to right, ${colors.join(",")})` } }),
-    h("span", {}, number(scale.high, 2)),
-    words.future && h("span", { class: "key future" }, words.future),
-    words.padding && h("span", { class: "key padding" }, words.padding),
-  );
+  return [h("span", {}, number(scale.low, 2)), h("span", { class: "strip", style: { background: `linear-gradient(to right, ${colors.join(",")})` } }), h("span", {}, number(scale.high, 2))];
 }
 
 /** Cells that may not be attended to: lines for the future, dots for padding. Never a colour. */
@@ -355,10 +351,7 @@ function font(size = LABEL_FONT) {
 function fit(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   let end = text.length;
-  while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > width) end -= 1;
-  return `${text.slice(0, end)}…`;
+  while (end > 1 && pen.measureText(`${cut(text, end)}…`).width > width) end -= 1;
+  return `${cut(text, end)}…`;
 }
 
-export function escape(text) {
-  return text.replace(/[&<>"]/g, (character) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[character]);
-}

@@ -2,7 +2,7 @@
 
 import { fill, h, number } from "jumok/dom.js";
 import { smallPicture } from "jumok/picture.js";
-import { metric, t } from "jumok/texts.js";
+import { forTask, metric, t } from "jumok/texts.js";
 
 const OWN_VIEW = { image_classifier: "patches", painter: "painting" };
 
@@ -38,7 +38,7 @@ export async function show(root, app) {
       fact(t("card.norm"), t(`card.norm.${config.norm}`)),
       ...Object.entries(card.metrics ?? {})
         .filter(([, value]) => typeof value === "number")
-        .map(([name, value]) => fact(metric(name), number(value, 2))),
+        .map(([name, value]) => fact(capital(metric(name)), number(value, 2))),
     ),
   );
 }
@@ -47,7 +47,7 @@ function samples(app) {
   const sentences = app.start.samples ?? [];
   if (!sentences.length) return null;
   const list = sentences.map((text) => h("li", {}, h("button", { type: "button", class: "sample", onclick: () => app.choose(text) }, text)));
-  return [h("h2", {}, t({ image_classifier: "home.pictures", painter: "home.captions" }[app.model.task] ?? "home.samples")), h("ul", { class: "samples" }, list)];
+  return [h("h2", {}, forTask("home.samples", app.model.task)), h("ul", { class: "samples" }, list)];
 }
 
 /** A saved page does not hold everything: it says what is missing, and why. */
@@ -66,6 +66,10 @@ function leftOut(app) {
   ];
   const list = items.filter(([, there]) => there).map(([key, , values, more]) => h("li", { "data-left-out": key }, t(`saved.${key}`, values), " ", more));
   return [h("h2", {}, t("saved.title")), h("ul", {}, list)];
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function fact(name, value) {

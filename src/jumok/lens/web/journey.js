@@ -1,13 +1,14 @@
 // The journey of a sentence: every value from the tokens to the chosen word, in the order in which it was computed.
 
+import { hiddenCells, maskedWords, shownAlong, windowChoice, windowOf } from "jumok/attentions.js";
 import { diverging, sequential } from "jumok/colors.js";
 import { choice, fill, h, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { Heatmap, legend } from "jumok/heatmap.js";
-import { table } from "jumok/chart.js";
 import { python, traced } from "jumok/python.js";
-import { shown, statistics } from "jumok/tensor.js";
-import { t } from "jumok/texts.js";
+import { pictured } from "jumok/tables.js";
+import { alone, shown, statistics } from "jumok/tensor.js";
+import { forTask, t } from "jumok/texts.js";
 
 export const id = "journey";
 export const beforeSearch = true; // it shows nothing of the search
@@ -28,7 +29,7 @@ export async function show(root, app) {
   const detail = h("div", { class: "journey-detail" });
   fill(
     root,
-    h("p", { class: "lead" }, t("journey.lead")),
+    h("p", { class: "lead" }, forTask("journey.lead", app.trace.task)),
     h(
       "div",
       { class: "controls", role: "toolbar", "aria-label": t("journey.steps") },
@@ -127,7 +128,8 @@ function meaningOf(trace, name) {
 }
 
 function shapeOf(trace, name) {
-  const described = trace.arrays[name];
+  const whole = { axes: ["position", "token"], shape: [trace.predictions?.length, trace.facts.config.vocabulary] }; // of the logits: a page has only their best
+  const described = name === "logits" ? whole : trace.arrays[name];
   return described ? described.axes.map((axis, index) => `${axis} ${described.shape[index]}`).join(" × ") : "";
 }
 
@@ -161,24 +163,25 @@ function tokens(app, name, array) {
     { class: "tokens" },
     texts.map((token, index) => h("li", {}, h("strong", {}, shown(token, index, texts)), h("code", {}, String(array.data[index])))),
   );
-  const csv = () => table([["token", "id"], ...texts.map((token, index) => [token, array.data[index]])]);
-  return figure({ title: name, caption: shapeOf(app.trace, name), picture: { element, csv }, name: name.replaceAll(".", "-"), python: python(app, name) });
+  const picture = pictured(element, ["token", "id"], texts.map((token, index) => [token, array.data[index]]));
+  return figure({ title: name, caption: shapeOf(app.trace, name), picture, name: name.replaceAll(".", "-"), python: python(app, name) });
 }
 
-async function showArray(root, app, head, array, step) {
+async function showArray(root, app, top, array, step) {
   const { trace, place } = app;
-  const leading = array.shape.length - 2;
-  const axes = array.axes.slice(-2);
-  const chosen = leading > 0 ? Math.min(place.head ?? 0, array.shape[leading - 1] - 1) : null;
-  const indices = leading > 0 ? [...Array(leading - 1).fill(place.window ?? 0), chosen] : [];
+  const window = windowOf(app, array);
+  const axes = array.axes.slice(array.axes.includes("head") ? window.length + 1 : window.length);
+  const heads = array.axes.includes("head") ? array.shape[window.length] : 0;
+  const head = Math.min(place.head ?? 0, heads - 1);
+  const indices = heads ? [...window, head] : window;
   const whole = array.shape.length === 1 ? vectorAsMatrix(array) : array.matrix(...indices);
-  const rows = labels(trace, array, axes[0], whole.rows);
-  const columns = labels(trace, array, axes[1] ?? "", whole.columns);
+  const rows = labels(trace, array, axes[0], window, whole.rows);
+  const columns = axes.length === 1 ? [""] : labels(trace, array, axes[1], window, whole.columns);
   const decoder = array.name.startsWith("decoder.") && axes[0] !== "key" && rows.some(Boolean);
   const visible = decoder ? step + 1 : whole.rows;
   const kind = kindOf(array.name);
-  const mask = await app.source.array(trace, array.name.replace(/\.\w+$/, ".mask"));
-  const hidden = (kind === "weights" || kind === "masked") && mask ? (r, c) => (mask.matrix(...indices.slice(0, -1)).at(r, c) ? "" : "future") : () => "";
+  const masks = ["mask", "masked", "weights"].includes(kind);
+  const hidden = masks ? await hiddenCells(app, trace, array.name.replace(/\.\w+$/, ""), window) : () => "";
   const finite = [...whole.data.subarray(0, visible * whole.columns)].filter(Number.isFinite);
   const facts = statistics(finite);
   const range = [facts.min, facts.max];
@@ -192,25 +195,29 @@ async function showArray(root, app, head, array, step) {
     hidden,
     scale,
     rowTitle: t(`axis.${axes[0]}`),
-    columnTitle: t(`axis.${axes[1] ?? axes[0]}`),
+    columnTitle: t(`axis.${axes[1] ?? "value"}`),
     label: t("journey.map.label", { name: array.name }),
     numbers: whole.columns <= 24,
     cell: wide ? { width: Math.max(4, Math.floor(900 / whole.columns)), height: 22 } : null,
-    describe: (r, c) => (hidden(r, c) ? t("atlas.masked", { query: rows[r], key: columns[c] }) : t("journey.cell", { row: rows[r] || r, column: columns[c] || c, value: number(whole.at(r, c), 4) })),
+    describe: (r, c) => (hidden(r, c) ? t("atlas.masked", { query: rows[r], key: columns[c] }) : t(axes.length === 1 ? "journey.cell.vector" : "journey.cell", { row: rows[r] || r, column: columns[c] || c, value: number(whole.at(r, c), 4) })),
     onpoint: async (r, c) => (readout.textContent = await withNumbers(app, array, indices, r, c)),
   });
   fill(
     root,
-    head,
-    leading > 0 &&
-      segments(t("axis.head"), Array.from({ length: array.shape[leading - 1] }, (_, index) => [index, t("axis.head.n", { head: index })]), chosen, (next) => app.go({ head: next })),
+    top,
+    h(
+      "div",
+      { class: "controls" },
+      windowChoice(app, array),
+      heads > 0 && segments(t("axis.head"), Array.from({ length: heads }, (_, index) => [index, t("axis.head.n", { head: index })]), head, (next) => app.go({ head: next })),
+    ),
     figure({
       title: array.name,
       caption: shapeOf(trace, array.name),
       picture,
       name: array.name.replaceAll(".", "-"),
       python: python(app, array.name, indices, visible < whole.rows ? visible : null),
-      extra: legend(scale, { future: kind === "weights" && mask ? t("mask.future") : "" }),
+      extra: legend(scale, maskedWords(hidden, visible, whole.columns)),
     }),
     readout,
     h(
@@ -226,10 +233,8 @@ function vectorAsMatrix(array) {
   return { rows: array.shape[0], columns: 1, data: array.data, at: (row) => array.data[row] };
 }
 
-function labels(trace, array, axis, length) {
-  const stack = array.name.split(".")[0];
-  const side = axis === "key" && array.name.includes(".cross.") ? "encoder" : trace.sides[stack] ? stack : (trace.sides.decoder ? "decoder" : "encoder");
-  if (["position", "query", "key"].includes(axis)) return trace.sides[side].map(shown);
+function labels(trace, array, axis, window, length) {
+  if (["position", "query", "key"].includes(axis)) return shownAlong(trace, array.name, axis, window, length);
   if (axis === "class") return trace.facts.classes;
   return Array.from({ length }, (_, index) => String(index));
 }
@@ -278,7 +283,7 @@ function decoderSays(app, name, step) {
     const texts = app.trace.tokens ?? {};
     const items = Array.from({ length: 5 }, (_, rank) => {
       const token = ids.matrix().at(step, rank);
-      return h("li", {}, h("strong", {}, shown(texts[token] ?? `#${token}`, 0, [])), h("span", {}, number(shares.matrix().at(step, rank))));
+      return h("li", {}, h("strong", {}, alone(texts[token] ?? `#${token}`)), h("span", {}, number(shares.matrix().at(step, rank))));
     });
     box.append(h("ol", { class: "tokens" }, items));
   });
@@ -292,7 +297,7 @@ function result(app, step) {
   const element = h(
     "div",
     {},
-    h("p", {}, t("journey.chosen", { step }), " ", h("strong", { class: "chosen" }, chosen.text), ` ${number(chosen.probability)}`),
+    h("p", {}, t("journey.chosen", { step }), " ", h("strong", { class: "chosen" }, alone(chosen.text)), ` ${number(chosen.probability)}`),
     h(
       "table",
       { class: "top" },
@@ -304,7 +309,7 @@ function result(app, step) {
           h(
             "tr",
             { "aria-current": one.id === chosen.id ? "true" : null },
-            h("td", {}, one.text),
+            h("td", {}, alone(one.text)),
             h("td", {}, String(one.id)),
             h("td", { "data-logit": one.id }, number(one.logit)),
             h("td", {}, h("span", { class: "share", style: { width: `${100 * one.probability}%` } }), h("span", { "data-probability": one.id }, number(one.probability))),
@@ -313,8 +318,8 @@ function result(app, step) {
       ),
     ),
   );
-  const csv = () => table([names, ...top.map((one) => [one.text, one.id, one.logit, one.probability])]);
+  const picture = pictured(element, names, top.map((one) => [one.text, one.id, one.logit, one.probability]));
   const rows = ["logits", "probabilities"].map((name) => `found["${name}"].values[${step}]`).join(", ");
   const python = `import numpy as np\n\n${traced(app)}logits, probabilities = ${rows}\nbest = np.argsort(-probabilities, kind="stable")[:${top.length}]\nvalues = [(token, logits[token], probabilities[token]) for token in best]\n`;
-  return figure({ title: t("journey.result"), caption: formulaOf(app.trace, "probabilities"), picture: { element, csv }, name: `logits-${step}`, python });
+  return figure({ title: t("journey.result"), caption: formulaOf(app.trace, "probabilities"), picture, name: `logits-${step}`, python });
 }

@@ -1,11 +1,11 @@
 // Head knock-out: heads switched off, and what becomes of the translation.
 
-import { table } from "jumok/chart.js";
 import { css, diverging } from "jumok/colors.js";
-import { fill, h, number, segments } from "jumok/dom.js";
+import { fill, h, named, number, segments } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { legend } from "jumok/heatmap.js";
 import { loading, tracing } from "jumok/python.js";
+import { pictured } from "jumok/tables.js";
 import { shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 import { NeedsServer } from "jumok/api.js";
@@ -13,9 +13,11 @@ import { NeedsServer } from "jumok/api.js";
 export const id = "knockout";
 export const tasks = ["translator", "classifier", "language_model"];
 
+const WAYS = ["zero", "uniform", "mean"];
+
 export async function show(root, app) {
   const off = new Set((app.place.off ?? "").split(",").filter(Boolean));
-  const way = app.place.way ?? "zero";
+  const way = WAYS.includes(app.place.way) ? app.place.way : "zero";
   const result = h("section", { "aria-live": "polite" });
   const ranking = h("section", {});
   const toggle = (key) => {
@@ -29,7 +31,7 @@ export async function show(root, app) {
     h(
       "div",
       { class: "controls" },
-      segments(t("knockout.way"), [["zero", t("knockout.zero")], ["uniform", t("knockout.uniform")]], way, (next) => app.go({ way: next })),
+      named(t("knockout.way"), segments(t("knockout.way"), WAYS.map((one) => [one, t(`knockout.${one}`)]), way, (next) => app.go({ way: next }))),
       h("button", { type: "button", disabled: off.size === 0, onclick: () => app.go({ off: null }) }, t("knockout.all_on")),
     ),
     h("div", { class: "knockout" }, switches(app, off, toggle), h("div", {}, result, ranking)),
@@ -134,7 +136,7 @@ function changes(app, forced, heads) {
     title: t("knockout.delta"),
     caption: t("knockout.total", { total: number(total) }),
     extra: legend(scale, {}),
-    picture: { element: list, csv: () => table([["token", "Δ log P"], ...deltas.map((delta, step) => [tokens[step], delta])]) },
+    picture: pictured(list, ["token", "Δ log P"], deltas.map((delta, step) => [tokens[step], delta]), { color: (step, column) => (column ? scale.color(deltas[step]) : null) }),
     name: "knockout",
     python: withoutHeads(app, heads),
   });
@@ -142,13 +144,15 @@ function changes(app, forced, heads) {
 
 function withoutHeads(app, heads) {
   const off = heads.map(([attention, head, way]) => `("${attention}", ${head}): "${way}"`).join(", ");
-  const forced = app.trace.task === "translator" ? ["target_ids=chosen[:-1]"] : [];
+  const again = tracing(app, app.trace, app.trace.task === "translator" ? ["target_ids=chosen[:-1]"] : []);
+  const mean = heads[0][2] === "mean";
   return [
-    `import numpy as np\n\n${loading(app)}from jumok.lens import changed, trace\n`,
+    `import numpy as np\n\n${loading(app)}from jumok.lens import changed, ${mean ? "mean_outputs, " : ""}trace\n`,
     `before = ${tracing(app)}`,
     'chosen = before.facts["chosen"]',
-    `with changed(model, heads={${off}}):`,
-    `    after = ${tracing(app, app.trace, forced)}`,
+    ...(mean ? ["with mean_outputs(model) as means:", `    ${again}`] : []),
+    `with changed(model, heads={${off}}${mean ? ", means=means" : ""}):`,
+    `    after = ${again}`,
     'shares = [one["probabilities"].values[range(len(chosen)), chosen] for one in (before, after)]',
     "values = np.log(shares[1]) - np.log(shares[0])\n",
   ].join("\n");
@@ -160,7 +164,6 @@ export function showRanking(root, app, way, toggle) {
   const progress = h("progress", { max: attentionsOf(app.trace).reduce((sum, one) => sum + one.heads, 0), value: 0, "aria-label": t("knockout.rank") });
   const found = [];
   const target = app.trace.task === "language_model" ? null : app.trace.output;
-  const csv = () => table([["attention", "head", "Δ log P"], ...found.map((one) => [one.attention, one.head, one.log_prob])]);
   let running = null;
   const start = h("button", { type: "button", onclick: () => (running ? running.abort() : rank()) }, t("knockout.rank"));
   async function rank() {
@@ -185,7 +188,9 @@ export function showRanking(root, app, way, toggle) {
     }
   }
   const element = h("div", {}, h("div", { class: "controls" }, start, progress), list);
-  fill(root, figure({ title: t("knockout.ranking"), caption: t("knockout.ranking.note"), picture: { element, csv }, name: "heads", python: ranking(app, target, way) }));
+  const picture = { element };
+  for (const kind of ["csv", "svg"]) picture[kind] = () => pictured(element, ["attention", "head", "Δ log P"], found.map((one) => [one.attention, one.head, one.log_prob]))[kind](); // of what is known by then
+  fill(root, figure({ title: t("knockout.ranking"), caption: t("knockout.ranking.note"), picture, name: "heads", python: ranking(app, target, way) }));
 }
 
 function ranking(app, target, way) {

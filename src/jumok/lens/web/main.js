@@ -14,7 +14,7 @@ import * as patches from "jumok/patches.js";
 import * as positions from "jumok/positions.js";
 import * as softhard from "jumok/softhard.js";
 import * as surprise from "jumok/surprise.js";
-import { speak, t } from "jumok/texts.js";
+import { forTask, speak, t } from "jumok/texts.js";
 import * as training from "jumok/training.js";
 
 const VIEWS = [home, decision, surprise, patches, painting, journey, atlas, knockout, beams, positions, softhard, training, compare];
@@ -57,7 +57,8 @@ class App {
   readPlace() {
     const place = {};
     for (const [key, value] of new URLSearchParams(this.hash ?? location.hash.slice(1))) {
-      place[key] = NUMBERS.has(key) ? Number(value) : value;
+      if (!NUMBERS.has(key)) place[key] = value;
+      else if (Number(value) >= 0) place[key] = key === "guidance" ? Number(value) : Math.floor(Number(value)); // what is no number is left out
     }
     return place;
   }
@@ -174,6 +175,10 @@ class App {
     return trace?.unknown ? t("status.unknown") : "";
   }
 
+  titleOf(view) {
+    return forTask(`view.${view.id}`, this.models[0].task);
+  }
+
   get view() {
     return this.views.find((one) => one.id === this.place.view) ?? home;
   }
@@ -185,7 +190,7 @@ class App {
 
   async render() {
     const { view } = this;
-    document.title = `${t(`view.${view.id}`)} · Jumok`;
+    document.title = `${this.titleOf(view)} · Jumok`;
     for (const link of this.navigation.querySelectorAll("a")) {
       if (link.dataset.view === view.id) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
@@ -239,7 +244,7 @@ class App {
     this.navigation = h(
       "nav",
       { "aria-label": t("navigation") },
-      this.views.map((view) => h("a", { href: "#", "data-view": view.id, onclick: (event) => (event.preventDefault(), this.go({ view: view.id })) }, t(`view.${view.id}`))),
+      this.views.map((view) => h("a", { href: "#", "data-view": view.id, onclick: (event) => (event.preventDefault(), this.go({ view: view.id })) }, this.titleOf(view))),
     );
     fill(
       app,

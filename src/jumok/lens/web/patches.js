@@ -22,7 +22,7 @@ export async function show(root, app) {
   fill(
     root,
     h("p", { class: "lead" }, t("patches.lead")),
-    h("div", { class: "two top" }, original(app, picture, decision), await probabilities(app)),
+    h("div", { class: "two top" }, original(app, picture, decision), await probabilities(app, 520)),
     h("h2", {}, t("decision.why", { label: classes[decision.chosen], other: classes[decision.other] })),
     h(
       "div",

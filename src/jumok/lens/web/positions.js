@@ -31,7 +31,7 @@ export async function show(root, app) {
   fill(
     root,
     h("p", { class: "lead" }, t("positions.lead")),
-    h("p", { class: "formula" }, "PE(pos, 2i) = sin(pos / base^(2i/d_model))   PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
+    h("p", { class: "formula" }, "PE(pos, 2i) = sin(pos / base^(2i/d_model))", h("br"), "PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
     h(
       "div",
       { class: "controls" },
@@ -109,12 +109,13 @@ function rotation(table, settings) {
   const angle = shift * base ** (-pair / width);
   const [size, middle, radius] = [260, 130, 100];
   const svg = h("svg:svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": t("positions.rotation", { shift }), class: "chart" }, h("svg:circle", { cx: middle, cy: middle, r: radius, class: "axis" }));
-  const point = (position) => [middle + radius * table[position][pair + 1], middle - radius * table[position][pair]];
+  const point = (position, far = radius) => [middle + far * table[position][pair + 1], middle - far * table[position][pair]];
   const count = Math.max(0, Math.min(MOST_TURNED, table.length - shift));
   const positions = Array.from({ length: count }, (_, position) => position);
   for (const position of positions) {
     const [[x1, y1], [x2, y2]] = [point(position), point(position + shift)];
-    svg.append(h("svg:line", { x1, y1, x2, y2, class: "chord" }), h("svg:circle", { cx: x1, cy: y1, r: 3, class: "dot" }, h("svg:title", {}, String(position))));
+    const [x, y] = point(position, radius + 14);
+    svg.append(h("svg:line", { x1, y1, x2, y2, class: "chord" }), h("svg:circle", { cx: x1, cy: y1, r: 3, class: "dot" }), h("svg:text", { x, y: y + 4, "text-anchor": "middle" }, String(position)));
   }
   const words = t("positions.angle", { angle: number(angle, 4), pair: `${pair}, ${pair + 1}` });
   const names = [0, shift].flatMap((by) => ["sin", "cos"].map((wave) => (by ? `${wave}(pos + ${by})` : wave)));

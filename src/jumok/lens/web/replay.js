@@ -1,5 +1,6 @@
 // Attention replayed over the course of the training: the same sentence at every validation.
 
+import { isCausal, maskedWords } from "jumok/attentions.js";
 import { sequential } from "jumok/colors.js";
 import { choice, fill, h, number } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
@@ -60,11 +61,11 @@ function map(app, one, state, step) {
   const python = `from pathlib import Path\n\nfrom safetensors.numpy import load_file\n\nfile = Path(${path(app)}, "attention", "step-${String(step).padStart(8, "0")}.safetensors")\nvalues = load_file(file)["${one.number}/${state.name}"][${head}]  # query × key\n`;
   const side = (tokens) => tokens.map((token, index) => shown(token, index, tokens));
   const rows = side(state.name.startsWith("encoder") ? one.source : one.target);
-  const columns = side(state.name.startsWith("decoder") && state.name.endsWith(".self") ? one.target : one.source);
-  const causal = state.name.startsWith("decoder") && state.name.endsWith(".self");
+  const causal = isCausal(state.name);
+  const columns = side(causal ? one.target : one.source);
   const hidden = (r, c) => (causal && c > r ? "future" : "");
   const scale = sequential(0, 1); // the same for every step, so that they can be compared
   const describe = (r, c) => (hidden(r, c) ? t("atlas.masked", { query: rows[r], key: columns[c] }) : t("atlas.cell", { query: rows[r], key: columns[c], value: number(weights.at(r, c)) }));
   const picture = new Heatmap({ rows, columns, value: (r, c) => weights.at(r, c), hidden, scale, describe, rowTitle: t("axis.query"), columnTitle: t("axis.key"), label: t("training.replay"), numbers: columns.length <= 24 });
-  return figure({ title: `${state.name} · ${t("axis.head.n", { head })}`, caption: t("training.replay.step", { step: step.toLocaleString() }), picture, name: `replay-${step}`, python, extra: legend(scale, { future: causal ? t("mask.future") : "" }) });
+  return figure({ title: `${state.name} · ${t("axis.head.n", { head })}`, caption: t("training.replay.step", { step: step.toLocaleString() }), picture, name: `replay-${step}`, python, extra: legend(scale, maskedWords(hidden, rows.length, columns.length)) });
 }

@@ -1,5 +1,6 @@
 // Soft and hard attention: softmax(β · QKᵀ) for β from 0, where all keys count alike, to ∞, where only the best one does.
 
+import { hiddenCells, tokensAlong, windowChoice, windowOf } from "jumok/attentions.js";
 import { choice, fill, h, number } from "jumok/dom.js";
 import { barChart, chart } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
@@ -20,12 +21,11 @@ export async function show(root, app) {
   const names = Object.keys(trace.arrays).filter((name) => name.endsWith(".scores"));
   const name = names.includes(place.name) ? place.name : (names.find((one) => one.includes(".cross.")) ?? names[0]);
   const scores = await app.source.array(trace, name.replace(/\.scores$/, ".masked"));
-  const leading = scores.axes[0] === "window" ? [0] : [];
+  const leading = windowOf(app, scores);
   const head = Math.min(place.head ?? 0, scores.shape[leading.length] - 1);
   const matrix = scores.matrix(...leading, head);
-  const [stack] = name.split(".");
-  const queries = trace.sides[stack];
-  const keys = trace.sides[name.includes(".cross.") ? "encoder" : stack];
+  const [queries, keys] = [["query", matrix.rows], ["key", matrix.columns]].map(([axis, length]) => tokensAlong(trace, name, axis, leading, length));
+  const hidden = await hiddenCells(app, trace, name.replace(/\.scores$/, ""), leading);
   const query = Math.min(place.query ?? matrix.rows - 1, matrix.rows - 1);
   const width = Math.sqrt(trace.arrays[name.replace(/\.scores$/, ".q")].shape.at(-1)); // √d_k
   const raw = Array.from(matrix.row(query), (score) => score * width); // q · k, before the division by √d_k
@@ -35,7 +35,7 @@ export async function show(root, app) {
   const update = (step) => {
     const beta = betaAt(step, width);
     const weights = soften(raw, beta);
-    fill(bars, weights.map((weight, key) => h("li", {}, h("span", { class: "bar-name" }, shown(keys[key], key, keys)), h("span", { class: Number.isFinite(raw[key]) ? "bar" : "bar masked" }, h("i", { style: { width: `${100 * weight}%`, background: "var(--accent)" } })), h("span", { class: "bar-value", "data-weight": key }, number(weight)))));
+    fill(bars, weights.map((weight, key) => h("li", {}, h("span", { class: "bar-name" }, shown(keys[key], key, keys)), h("span", { class: `bar ${hidden(query, key)}` }, h("i", { style: { width: `${100 * weight}%`, background: "var(--accent)" } })), h("span", { class: "bar-value", "data-weight": key }, hidden(query, key) ? t("mask.short") : number(weight)))));
     words.textContent = t("softhard.readout", { beta: beta === Infinity ? "∞" : number(beta, 4), entropy: number(bits(weights), 2) });
     return beta;
   };
@@ -50,7 +50,8 @@ export async function show(root, app) {
       { class: "controls" },
       choice(t("softhard.attention"), names.map((one) => [one, one.replace(/\.scores$/, "")]), name, (next) => app.go({ name: next })),
       choice(t("axis.head"), Array.from({ length: scores.shape[leading.length] }, (_, index) => [String(index), String(index)]), String(head), (next) => app.go({ head: Number(next) })),
-      choice(t("axis.query"), queries.map((token, index) => [String(index), `${index} ${shown(token, index, queries)}`]), String(query), (next) => app.go({ query: Number(next) })),
+      choice(t("query.which"), queries.map((token, index) => [String(index), `${index} ${shown(token, index, queries)}`]), String(query), (next) => app.go({ query: Number(next) })),
+      windowChoice(app, scores),
     ),
     h("div", { class: "beta" }, h("span", {}, "0"), input, h("span", {}, "∞"), h("button", { type: "button", class: "small", onclick: () => app.go({ beta: STEPS / 2 }) }, `1/√d_k = ${number(1 / width, 4)}`)),
     words,

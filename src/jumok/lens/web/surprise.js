@@ -1,12 +1,13 @@
 // The surprise of a language model: how unexpected each token was, and what each layer would already have said.
 
-import { barChart, table } from "jumok/chart.js";
+import { barChart } from "jumok/chart.js";
 import { css, ink, sequential } from "jumok/colors.js";
 import { fill, h, number } from "jumok/dom.js";
 import { figure } from "jumok/figure.js";
 import { legend } from "jumok/heatmap.js";
-import { python, traced } from "jumok/python.js";
-import { shown } from "jumok/tensor.js";
+import { list, python, traced } from "jumok/python.js";
+import { pictured } from "jumok/tables.js";
+import { alone, shown } from "jumok/tensor.js";
 import { t } from "jumok/texts.js";
 
 export const id = "surprise";
@@ -56,21 +57,28 @@ export async function show(root, app) {
 /** What the model expected where the chosen token came. */
 function expected(app, step, tokens) {
   const { chosen, top } = app.trace.predictions[step];
-  return [
-    h("h2", {}, t("surprise.expected", { token: tokens[step] })),
+  const rows = [...top, ...(top.some((one) => one.id === chosen.id) ? [] : [chosen])];
+  const names = ["token", "id", "probability"];
+  const element = h(
+    "table",
+    { class: "top" },
+    h("thead", {}, h("tr", {}, names.map((name) => h("th", {}, t(`column.${name}`))))),
     h(
-      "table",
-      { class: "top" },
-      h("thead", {}, h("tr", {}, ["token", "probability"].map((name) => h("th", {}, t(`column.${name}`))))),
-      h(
-        "tbody",
-        {},
-        [...top, ...(top.some((one) => one.id === chosen.id) ? [] : [chosen])].map((one) =>
-          h("tr", { "aria-current": one.id === chosen.id ? "true" : null }, h("td", {}, shown(one.text, 0, [])), h("td", {}, h("span", { class: "share", style: { width: `${100 * one.probability}%` } }), h("span", { "data-probability": one.id }, number(one.probability)))),
-        ),
+      "tbody",
+      {},
+      rows.map((one) =>
+        h("tr", { "aria-current": one.id === chosen.id ? "true" : null }, h("td", {}, alone(one.text)), h("td", {}, String(one.id)), h("td", {}, h("span", { class: "share", style: { width: `${100 * one.probability}%` } }), h("span", { "data-probability": one.id }, number(one.probability)))),
       ),
     ),
-  ];
+  );
+  const python = `import numpy as np\n\n${traced(app)}probabilities = found["probabilities"].values[${step}]\nvalues = [(token, probabilities[token]) for token in ${list(rows.map((one) => one.id))}]\n`;
+  return figure({
+    title: t("surprise.expected", { token: tokens[step] }),
+    caption: t("surprise.expected.note"),
+    picture: pictured(element, names, rows.map((one) => [one.text, one.id, one.probability])),
+    name: `expected-${step}`,
+    python,
+  });
 }
 
 /** A row a layer, a column a token: what this layer would already say there. */
@@ -87,7 +95,7 @@ async function layers(app, tokens, step) {
     const [token, share] = [row.ids.at(index, 0), row.shares.at(index, 0)];
     const color = scale.color(share);
     const right = token === app.trace.facts.chosen[index];
-    return h("td", { class: right ? "right" : null, style: { background: css(color), color: ink(color) }, title: number(share) }, shown(app.trace.tokens[token] ?? `#${token}`, 0, []), h("small", { "data-layer": `${row.layer}/${index}` }, number(share, 2)));
+    return h("td", { class: right ? "right" : null, style: { background: css(color), color: ink(color) }, title: number(share) }, said(app, token), h("small", { "data-layer": `${row.layer}/${index}` }, number(share, 2)));
   };
   const columns = tokens.map((token, index) => h("th", { scope: "col", "aria-current": index === step ? "true" : null }, token));
   const element = h(
@@ -100,7 +108,16 @@ async function layers(app, tokens, step) {
       h("tbody", {}, rows.reverse().map((row) => h("tr", {}, h("th", { scope: "row" }, row.layer), tokens.map((_, index) => cell(row, index))))),
     ),
   );
-  const csv = () => table([["layer", ...tokens], ...rows.map((row) => [row.layer, ...tokens.map((_, index) => row.shares.at(index, 0))])]);
+  const shares = rows.map((row) => [row.layer, ...tokens.map((_, index) => row.shares.at(index, 0))]);
+  const picture = pictured(element, ["layer", ...tokens], shares, {
+    text: (row, column) => (column ? `${said(app, rows[row].ids.at(column - 1, 0))} ${number(shares[row][column], 2)}` : shares[row][0]),
+    color: (row, column) => (column ? scale.color(shares[row][column]) : null),
+  });
   const code = `${traced(app)}layers = range(${rows.length - 1}, -1, -1)\nvalues = [found[f"decoder.{layer}.layer_probabilities"].values[:, 0] for layer in layers]\n`;
-  return figure({ title: t("surprise.layers"), caption: t("surprise.layers.note"), extra: legend(scale, {}), picture: { element, csv }, name: "layers", python: code });
+  return figure({ title: t("surprise.layers"), caption: t("surprise.layers.note"), extra: legend(scale, {}), picture, name: "layers", python: code });
+}
+
+/** The text of a token that a layer would say. */
+function said(app, token) {
+  return alone(app.trace.tokens[token] ?? `#${token}`);
 }

@@ -95,6 +95,11 @@ export function shown(token, index, tokens) {
   return index > 0 && !/^<.*>$/.test(tokens[index - 1] ?? "") ? `·${token}` : token;
 }
 
+/** A token that stands in a list, not in its sentence. */
+export function alone(token) {
+  return shown(token, 1, ["", token]);
+}
+
 /** Groups of subwords that are one word: [[first, end], …] and their texts. Special tokens stand alone. */
 export function wordsOf(tokens) {
   const groups = [];

@@ -15,6 +15,11 @@ export function metric(name) {
   return words[`metric.${name}`] ?? name;
 }
 
+/** The text of a key for a task, if there is one of its own: a picture is no sentence. */
+export function forTask(key, task, values) {
+  return t(`${key}.${task}` in words ? `${key}.${task}` : key, values);
+}
+
 /** The text of a key. `{name}` in it is replaced by the value of that name. */
 export function t(key, values = {}) {
   const text = words[key] ?? fallback[key] ?? key;

@@ -5,7 +5,8 @@ import { chart } from "jumok/chart.js";
 import { figure } from "jumok/figure.js";
 import { path } from "jumok/python.js";
 import { showReplay } from "jumok/replay.js";
-import { metric, t } from "jumok/texts.js";
+import { pictured } from "jumok/tables.js";
+import { forTask, metric, t } from "jumok/texts.js";
 
 const EVERY = 5000; // milliseconds between two looks at the log
 
@@ -34,23 +35,24 @@ async function showCurves(root, app) {
     root,
     h("p", { class: "lead" }, t("training.lead", { step: last.step.toLocaleString(), epoch: number(last.epoch, 1) })),
     h("div", { class: "two" }, figures(app, trained, own)),
-    samples(valid),
+    samples(app, valid),
   );
   if (app.source.live && !done) setTimeout(() => root.isConnected && showCurves(root, app), EVERY);
 }
 
 function figures(app, trained, valid) {
+  const { task } = app.models[0];
   const line = (entries, key) => entries.filter((entry) => typeof entry[key] === "number").map((entry) => [entry.step, entry[key]]);
   const speed = trained.slice(1).map((entry, index) => [entry.step, (entry.tokens - trained[index].tokens) / (entry.seconds - trained[index].seconds)]);
   const pictures = [
     ["loss", [{ name: t("training.loss.train"), points: line(trained, "loss") }, { name: t("training.loss.valid"), points: line(valid, "loss") }]],
     ["lr", rates(trained, app.start.training ?? {})],
     ["score", scores(valid)],
-    ["speed", [{ name: t("training.speed"), points: speed }]],
+    ["speed", [{ name: forTask("training.speed", task), points: speed }]],
   ];
   return pictures
     .filter(([, series]) => series.some((one) => one.points.length))
-    .map(([name, series]) => figure({ title: t(`training.${name}`), picture: chart({ series: series.filter((one) => one.points.length), x: t("training.step"), y: t(`training.${name}`), width: 560 }), name: `training-${name}`, python: `${reading(app)}${CODE[name]}\n` }));
+    .map(([name, series]) => figure({ title: forTask(`training.${name}`, task), picture: chart({ series: series.filter((one) => one.points.length), x: t("training.step"), y: forTask(`training.${name}`, task), width: 560 }), name: `training-${name}`, python: `${reading(app)}${CODE[name]}\n` }));
 }
 
 /** The learning rate, and the paper's formula with the peak and the warm-up of this run's settings. */
@@ -91,23 +93,25 @@ function scores(valid) {
 }
 
 /** What the model said about the same sentences at each validation. */
-function samples(valid) {
+function samples(app, valid) {
   const shown = valid.filter((entry) => Array.isArray(entry.samples) && entry.samples.length);
   if (!shown.length) return null;
+  const said = (entry, index) => entry.samples[index]?.output ?? entry.samples[index]?.hypothesis ?? "";
+  const when = (entry) => (entry.averaged ? t(`training.averaged.${entry.averaged}`) : entry.step.toLocaleString());
   const sources = shown[0].samples.map((sample) => sample.source ?? sample.text);
-  return [
-    h("h2", {}, t("training.samples")),
+  const element = h(
+    "div",
+    {},
     sources.map((source, index) =>
       h(
         "details",
         { open: index === 0 },
         h("summary", {}, source),
-        h(
-          "table",
-          { class: "plain" },
-          h("tbody", {}, shown.map((entry) => h("tr", {}, h("th", { scope: "row" }, entry.averaged ? t(`training.averaged.${entry.averaged}`) : entry.step.toLocaleString()), h("td", {}, entry.samples[index]?.output ?? entry.samples[index]?.hypothesis ?? "")))),
-        ),
+        h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", {}, t("training.step")), h("th", {}, t("column.output")))), h("tbody", {}, shown.map((entry) => h("tr", {}, h("th", { scope: "row" }, when(entry)), h("td", {}, said(entry, index)))))),
       ),
     ),
-  ];
+  );
+  const rows = sources.flatMap((source, index) => shown.map((entry) => [source, entry.step, said(entry, index)]));
+  const python = `${reading(app)}valid = [entry for entry in log if entry["event"] == "valid" and entry.get("samples")]\nvalues = [(entry["step"], entry["samples"][place]["output"]) for place in range(${sources.length}) for entry in valid]\n`;
+  return figure({ title: t("training.samples"), picture: pictured(element, ["input", "step", "output"], rows), name: "samples", python });
 }
