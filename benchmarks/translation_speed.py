@@ -258,7 +258,8 @@ def page(table: list[str], started: float, arguments: argparse.Namespace) -> str
     return f"""# Translation speed
 
 `python benchmarks/translation_speed.py --float32 RUN… --int8 RUN… --file SOURCE --reference TARGET
---tokenize {arguments.tokenize} --lines {arguments.lines} --rounds {arguments.rounds}` writes this page: sentences per second, text to text, with the same weights for all;
+--tokenize {arguments.tokenize} --lines {arguments.lines} --rounds {arguments.rounds}`
+writes this page: sentences per second, text to text, with the same weights for all;
 {arguments.lines:,} lines, {arguments.rounds} alternating rounds. The docstring of that file describes the contenders.
 "÷ by hand" is the speed relative to CTranslate2 by hand, "Jumok ÷ it" Jumok's speed relative to the contender: medians
 of the rounds, with the smallest and the largest in parentheses. "Equal outputs" is the share equal to Jumok's, BLEU is
