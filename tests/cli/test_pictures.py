@@ -296,6 +296,18 @@ def test_a_picture_from_standard_input(
     assert "standard input: not a PNG, JPEG, WebP or BMP picture. Correct or" in capsys.readouterr().err
 
 
+def test_the_progress_over_many_pictures_is_shown(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["classify", "-m", str(trained / "run"), str(trained / "pictures"), "-o", str(tmp_path / "out.tsv")]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert run([*command, "--on-error", "skip", "--quiet"]) == 0
+    assert " of " not in capsys.readouterr().err
+    assert run([*command, "--on-error", "skip"]) == 0
+    assert "64 of 81 pictures" in capsys.readouterr().err
+    assert len((tmp_path / "out.tsv").read_text("utf-8").splitlines()) == 81
+
+
 def test_a_link_that_leads_nowhere_is_a_lost_picture(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jumok.cli.options import print_json, say
+from jumok.cli.progress import PictureProgress
 from jumok.cli.writing import output_to
 from jumok.data.reading.lines import STANDARD_INPUT, display_name
 from jumok.data.reading.pictures import files_and_links, is_picture_name
@@ -32,7 +33,7 @@ def classify_pictures(
     explain: int,
     encoding: str | None,
     on_error: str,
-    quiet: bool,  # noqa: ARG001 (nothing is shown beside the results)
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Write path, class and probability of each picture; of a directory, of all pictures in it. A picture that cannot
@@ -47,10 +48,11 @@ def classify_pictures(
             "pictures."
         )
     require_files(files)
-    with output_to(out) as output:
+    pictures = list(_all_pictures(files))
+    with PictureProgress(pictures, out, quiet=quiet) as progress, output_to(out) as output:
         if probabilities and not as_json:
             print("picture", "class", *classifier.classes, sep="\t", file=output)
-        for chunk in _chunks(_all_pictures(files)):
+        for chunk in (pictures[start : start + AT_A_TIME] for start in range(0, len(pictures), AT_A_TIME)):
             for path, found in _classified(classifier, chunk, skip=on_error == "skip"):
                 if as_json:
                     values = {"label": None, "probabilities": None}
@@ -60,6 +62,7 @@ def classify_pictures(
                 else:
                     print(_line(path, found, probabilities), file=output)
             output.flush()
+            progress.add(len(chunk), len(chunk))
 
 
 def _all_pictures(files: Sequence[Path]) -> Iterator[Path]:
@@ -71,17 +74,6 @@ def _all_pictures(files: Sequence[Path]) -> Iterator[Path]:
         if not found:
             raise InputError(f"{path}: holds no PNG, JPEG, WebP or BMP pictures.")
         yield from found
-
-
-def _chunks(paths: Iterator[Path]) -> Iterator[list[Path]]:
-    chunk: list[Path] = []
-    for path in paths:
-        chunk.append(path)
-        if len(chunk) == AT_A_TIME:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _classified(

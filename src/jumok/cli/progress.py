@@ -19,6 +19,8 @@ class Progress:
     """Context that shows how many lines are done, the speed and the time left if somebody sees it: standard error is
     a terminal, and the output goes elsewhere. An interrupt is answered with the number of lines written."""
 
+    noun, unit = "line", "sentences"
+
     def __init__(self, files: Sequence[Path], out: Path | None, *, quiet: bool = False) -> None:
         self.lines = self.sentences = 0
         self._out = out
@@ -27,7 +29,7 @@ class Progress:
         to_terminal = out is None and sys.stdout.isatty()
         self._shown = sys.stderr.isatty() and not quiet and not to_terminal
         if self._shown and files and STANDARD_INPUT not in map(str, files):
-            threading.Thread(target=self._count, args=(files,), daemon=True).start()
+            self._find_total(files)
 
     def __enter__(self) -> Self:
         self._draw()
@@ -37,13 +39,16 @@ class Progress:
         if self._shown:
             show_status("")
         if kind is KeyboardInterrupt and self._out is None and not sys.stdout.isatty():
-            say(f"jumok: interrupted after {counted(self.lines, 'line')}")
+            say(f"jumok: interrupted after {counted(self.lines, self.noun)}")
 
     def add(self, lines: int, sentences: int) -> None:
         """Count lines whose output is written, and the sentences in them."""
         self.lines += lines
         self.sentences += sentences
         self._draw()
+
+    def _find_total(self, files: Sequence[Path]) -> None:
+        threading.Thread(target=self._count, args=(files,), daemon=True).start()
 
     def _count(self, files: Sequence[Path]) -> None:
         """Count the lines of the files, beside the work on them."""
@@ -57,7 +62,16 @@ class Progress:
         if not self._shown:
             return
         seconds = time.monotonic() - self._began
-        _show("line", self.lines, self._total, seconds, self.sentences, "sentences")
+        _show(self.noun, self.lines, self._total, seconds, self.sentences, self.unit)
+
+
+class PictureProgress(Progress):
+    """The same for pictures: each file is one."""
+
+    noun, unit = "picture", "pictures"
+
+    def _find_total(self, files: Sequence[Path]) -> None:
+        self._total = len(files)
 
 
 def _show(noun: str, done: int, total: int | None, seconds: float, units: int, unit: str) -> None:
