@@ -69,7 +69,8 @@ class Card(_DummyBackendModule):
         """Seed the card's own generator."""
         self.generator.manual_seed(seed)
 
-    manual_seed = manual_seed_all
+    def manual_seed(self, seed: int) -> None:
+        """Seeds the current card only: here another one, as it may be on a machine with several."""
 
     def get_rng_state(self, device: Any = None) -> Tensor:
         """The state of its generator."""

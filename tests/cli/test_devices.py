@@ -296,8 +296,15 @@ def test_a_demo_trains_and_shows_its_model_on_the_chosen_device(
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
 def test_a_training_on_a_card_that_was_stopped_ends_with_the_same_bits(
-    data: Path, tmp_path: Path, jumok: Jumok, card: Card, without_export: None, precision: str
+    data: Path,
+    tmp_path: Path,
+    jumok: Jumok,
+    card: Card,
+    without_export: None,
+    monkeypatch: pytest.MonkeyPatch,
+    precision: str,
 ) -> None:
+    monkeypatch.setattr("jumok.training.precision.FIRST_SCALE", 2.0**12)  # one that overflows only once or twice
     more = ("--steps=4", "--device=card", f"--precision={precision}", "--set=checkpoint.every=2")
     whole, parts = (train_arguments(data, "translator", tmp_path / name, *more) for name in ("whole", "parts"))
     assert jumok(*whole).code == 0
@@ -309,6 +316,7 @@ def test_a_training_on_a_card_that_was_stopped_ends_with_the_same_bits(
     ends = [tmp_path / name / "checkpoints" / "step-00000004" for name in ("whole", "parts")]
     for file in ("model.safetensors", "optimizer.safetensors"):
         assert (ends[0] / file).read_bytes() == (ends[1] / file).read_bytes()
+        assert (ends[0] / file).read_bytes() != (ends[0].with_name("step-00000002") / file).read_bytes()
 
 
 def stop_after(patch: pytest.MonkeyPatch, steps: int) -> None:
@@ -322,17 +330,28 @@ def stop_after(patch: pytest.MonkeyPatch, steps: int) -> None:
     patch.setattr(Trainer, "_step", stopping)
 
 
-def test_dropout_draws_from_the_generator_of_the_card(
-    data: Path, tmp_path: Path, jumok: Jumok, card: Card, without_export: None
+def test_dropout_draws_from_the_generator_of_the_card_which_is_seeded_for_every_batch(
+    data: Path, tmp_path: Path, jumok: Jumok, card: Card, without_export: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    left: list[Any] = []  # states of the generator after each step
+    step = Trainer._step
+
+    def disturbed(self: Trainer, *arguments: Any) -> Any:
+        torch.default_generator.manual_seed(len(left))  # whatever was drawn before must not matter
+        card.generator.manual_seed(len(left))
+        result = step(self, *arguments)
+        left.append(card.generator.get_state())
+        return result
+
+    monkeypatch.setattr(Trainer, "_step", disturbed)
     runs = []
-    for seed in (1, 2):  # of the generator of the host, which must not matter
-        torch.manual_seed(seed)
-        card.generator.manual_seed(seed)
-        out = tmp_path / f"run{seed}"
-        assert jumok(*train_arguments(data, "lm", out, "--steps=2", *ON_CARD, "--set=log.every=1")).code == 0
-        runs.append(losses(out))
+    for name, more in (("one", []), ("again", []), ("without", [WITHOUT_DROPOUT])):
+        arguments = train_arguments(data, "lm", tmp_path / name, "--steps=2", *ON_CARD, "--set=log.every=1", *more)
+        assert jumok(*arguments).code == 0
+        runs.append(losses(tmp_path / name))
     assert runs[0] == runs[1]
+    assert torch.equal(left[0], left[2])
+    assert not torch.equal(left[0], left[4])  # something was drawn
 
 
 def test_a_batch_that_does_not_fit_onto_the_card_is_split(

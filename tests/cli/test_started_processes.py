@@ -196,9 +196,15 @@ def test_a_number_of_processes_that_is_none_is_an_error(jumok: Jumok, tmp_path: 
 
 
 def test_processes_on_different_kinds_of_devices_are_an_error_that_names_them() -> None:
-    distributed._require_same_device(["cuda", "cuda"])
+    distributed._require_same_hardware([["cuda", "bfloat16"], ["cuda", "bfloat16"]])
     with pytest.raises(ConfigError, match=r"different devices \(process 0: cpu, process 1: cuda\)\. Choose one"):
-        distributed._require_same_device(["cpu", "cuda"])
+        distributed._require_same_hardware([["cpu", "float32"], ["cuda", "bfloat16"]])
+
+
+def test_cards_for_which_auto_chooses_different_precisions_are_an_error_that_names_them() -> None:
+    expected = r"different precisions \(process 0: float32, process 1: bfloat16\)\. Choose one with `precision=`"
+    with pytest.raises(ConfigError, match=expected):
+        distributed._require_same_hardware([["cuda", "float32"], ["cuda", "bfloat16"]])
 
 
 def test_every_process_takes_a_card_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,9 @@ def seed_device(device: torch.device, seed: int) -> None:
     # Not torch.manual_seed: for devices that are not there it notes where it was called from, which takes longer.
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
-        torch.get_device_module(device).manual_seed(seed)
+        module: Any = torch.get_device_module(device)
+        # `manual_seed` would seed the current card, which need not be this one.
+        getattr(module, "manual_seed_all", module.manual_seed)(seed)
 
 
 @contextmanager

@@ -105,10 +105,11 @@ def train(
     request.setdefault("began", time.perf_counter())
     keep_freed_memory()
     limit_threads()
-    device = choose_hardware(asked).device
+    hardware = choose_hardware(asked)
+    device, precision = hardware.device, hardware.name
     with (
         deterministic(device),
-        join_process_group(shard=request.get("shard", False), device=device) as group,
+        join_process_group(shard=request.get("shard", False), device=device, precision=precision) as group,
         open_run(Path(out), recipe, group) as run,
         _progress_shown(request, group, f"{task_named(task).title} → {out}") as on_event,
     ):

@@ -190,8 +190,11 @@ class MultiProcess(ProcessGroup):
 
 
 @contextmanager
-def join_process_group(*, shard: bool = False, device: torch.device = CPU) -> Iterator[ProcessGroup]:
-    """The group this process belongs to, by its environment; left at the end. `device` is where it will compute."""
+def join_process_group(
+    *, shard: bool = False, device: torch.device = CPU, precision: str = "float32"
+) -> Iterator[ProcessGroup]:
+    """The group this process belongs to, by its environment; left at the end. `device` is where it will compute, and
+    `precision` the number format of its matrix products."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size <= 1:
         if shard:
@@ -208,7 +211,7 @@ def join_process_group(*, shard: bool = False, device: torch.device = CPU) -> It
     try:
         _connect(rank, size, device)
         group = _multi_process(rank, size, shard, device)
-        _require_same_device(group.all_gather(device.type))
+        _require_same_hardware(group.all_gather([device.type, precision]))
         yield group
     except RuntimeError as error:
         if not (isinstance(error, dist.DistError) or "gloo" in str(error)):
@@ -252,13 +255,14 @@ def _rendezvous_store() -> Any:
     return dist.PrefixStore(f"jumok-{attempt}", store)  # type: ignore[attr-defined]
 
 
-def _require_same_device(kinds: Sequence[str]) -> None:
-    """Refuse processes that would not compute the same bits."""
-    if len(set(kinds)) > 1:
-        found = ", ".join(f"process {rank}: {kind}" for rank, kind in enumerate(kinds))
-        raise ConfigError(
-            f"The processes of this training have different devices ({found}). Choose one with `device=`."
-        )
+def _require_same_hardware(found: Sequence[Sequence[str]]) -> None:
+    """Refuse processes that would not compute the same bits: each has a kind of device and a number format."""
+    for name, values in zip(("device", "precision"), zip(*found, strict=True), strict=True):
+        if len(set(values)) > 1:
+            described = ", ".join(f"process {rank}: {value}" for rank, value in enumerate(values))
+            raise ConfigError(
+                f"The processes of this training have different {name}s ({described}). Choose one with `{name}=`."
+            )
 
 
 def _multi_process(rank: int, size: int, shard: bool, device: torch.device) -> ProcessGroup:

@@ -30,7 +30,8 @@ def _has_bfloat16(device: torch.device) -> bool:
     if device.type == "mps":
         return bool(torch.backends.mps.is_macos_or_newer(14, 0))
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+        with torch.cuda.device(device):  # it asks the current card
+            return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     module: Any = torch.get_device_module(device)
     return bool(getattr(module, "is_bf16_supported", lambda: False)())
 
