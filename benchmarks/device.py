@@ -1,6 +1,6 @@
 """How fast a device trains and translates, by model size and number format. Rewrites device.md.
 
-    python benchmarks/device.py                      # the card that is there, else the CPU; about half an hour
+    python benchmarks/device.py                      # the card that is there, else the CPU (`tiny` only); some minutes
     python benchmarks/device.py --device cuda:1 --sizes tiny base big --precisions float32 bfloat16
     python benchmarks/device.py --device cpu --quick          # a look that takes a few minutes
     python benchmarks/device.py --pretend --quick             # tests/pretend_card.py: shows that it runs, not how fast
@@ -243,11 +243,11 @@ def described_device(arguments: argparse.Namespace) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "base"])
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, help="default: tiny and base, on a CPU tiny")
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["float32", "bfloat16"])
     parser.add_argument("--data", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="default: the built-in corpus")
     parser.add_argument("--steps", type=int, default=40, help="updates to measure")
-    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--batch-tokens", type=int, help="default: 4,096, on a CPU 1,024")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--compile", action="store_true", help="also with compiled layers")
     parser.add_argument("--quick", action="store_true", help="`tiny`, one round of a few updates")
@@ -262,11 +262,14 @@ def main() -> None:
         peak = {"peak": multiplication_peak(job["device"], job["precision"])} if task == "peak" else {}
         print(json.dumps(peak or {"train": train, "peer": train_peer}[task](job)))
         return
+    arguments.device = "card" if arguments.pretend else str(choose_device(arguments.device))
+    slow = arguments.device in ("cpu", "card")
+    arguments.sizes = arguments.sizes or ["tiny", *([] if slow else ["base"])]
+    arguments.batch_tokens = arguments.batch_tokens or (1024 if slow else 4096)
     arguments.lines, arguments.vocabulary = LINES, VOCABULARY if arguments.data else DEMO_VOCABULARY
     if arguments.quick:
         arguments.sizes, arguments.rounds, arguments.steps, arguments.lines = ["tiny"], 1, 2 * LOGGED, 10
         arguments.batch_tokens = min(arguments.batch_tokens, 512)
-    arguments.device = "card" if arguments.pretend else str(choose_device(arguments.device))
     with tempfile.TemporaryDirectory() as directory:
         if arguments.data is None:
             write_demo_corpus(Path(directory))

@@ -1,6 +1,6 @@
 """One training step of two processes, which sum their gradients: after the backward pass, or while it still runs.
 
-    python benchmarks/gradient_sums.py                    # small and base, loopback; rewrites gradient_sums.md
+    python benchmarks/gradient_sums.py                    # small and base, loopback, 5 minutes; rewrites the page
     python benchmarks/gradient_sums.py --rates 0 1 10     # also with a network of 1 and 10 Gbit/s; needs root
 
 Each process has one thread and a batch of 1,024 target tokens. The contenders take turns, each with a model of its own:
@@ -199,7 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", default=["small", "base"])
     parser.add_argument("--rates", nargs="+", type=float, default=[0.0], help="Gbit/s; 0: the loopback device")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--bucket-bytes", type=float, default=BUCKET_BYTES)
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
