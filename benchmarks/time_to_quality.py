@@ -145,10 +145,10 @@ def bash(command: str, work: Path, python: Path, timeout: float | None = None) -
         )
         try:
             code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
+        finally:  # when time is over, and at Ctrl-C
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
     if code:
         raise PeerError(f"`{command}` failed: {last_error(log)}")
 
