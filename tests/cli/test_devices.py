@@ -426,11 +426,19 @@ def test_compiled_layers_have_the_losses_of_plain_ones(
     assert losses(tmp_path / "run") == pytest.approx(losses(trained_both("translator").cpu), rel=1e-4)
 
 
+@pytest.mark.parametrize("task", TASKS)
 def test_a_training_needs_no_compiler(
-    data: Path, tmp_path: Path, jumok: Jumok, monkeypatch: pytest.MonkeyPatch
+    task: str, data: Path, tmp_path: Path, jumok: Jumok, monkeypatch: pytest.MonkeyPatch, without_export: None
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch._dynamo", None)  # to import it takes over a second
-    assert jumok(*train_arguments(data, "lm", tmp_path / "run", "--steps=2", "--device=cpu")).code == 0
+    assert jumok(*train_arguments(data, task, tmp_path / "run", "--steps=1", "--device=cpu")).code == 0
+
+
+def test_an_export_and_a_model_need_no_compiler(
+    data: Path, tmp_path: Path, jumok: Jumok, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch._dynamo", None)
+    assert jumok(*train_arguments(data, "lm", tmp_path / "run", "--steps=1", "--device=cpu")).code == 0
     assert load(tmp_path / "run", "torch").generate("The", max_tokens=2) is not None
 
 

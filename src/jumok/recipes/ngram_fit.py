@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from jumok.data.batch import LabelledBatch
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer
+from jumok.training.optimizer import LBFGS
 
 INVERSE_PENALTY = 8.0  # scikit-learn's C: of the loss, against the squared weights
 ITERATIONS = 60
@@ -96,7 +97,7 @@ def _logistic_regression(found: _TextNgrams, scale: Tensor, class_weights: Tenso
     text_of_hash, value_of_hash = found.texts[order], values[order]
     loss_weights = INVERSE_PENALTY * class_weights[found.labels]
     weights = nn.Parameter(torch.zeros(len(scale), len(class_weights)))
-    search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, history_size=HISTORY, line_search_fn="strong_wolfe")
+    search = LBFGS([weights], max_iter=ITERATIONS, history_size=HISTORY, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         logits = _sums(weights, found.hashes, text_starts, values)

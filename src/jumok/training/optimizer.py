@@ -32,3 +32,7 @@ class Adam(WithoutCompiler, torch.optim.Adam):
         super().__init__(parameters, lr=0.0, betas=betas, eps=epsilon, fused=True)
 
     step = torch.no_grad()(_plain(torch.optim.Adam.step))
+
+
+class LBFGS(WithoutCompiler, torch.optim.LBFGS):
+    """PyTorch's L-BFGS."""
