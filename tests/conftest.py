@@ -3,6 +3,7 @@
 This file imports no torch, so that a test may assert that something runs without it.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -48,16 +49,19 @@ if find_spec("jaxtyping") is not None:
 # file to one worker, and the next file to the worker that is ready first.
 LONGEST = (
     "cli/test_processes.py",
+    "lens/test_browser.py",
     "test_every_system.py",
     "cli/test_devices.py",
-    "lens/test_browser.py",
     "recipes/test_translator.py",
     "training/test_checkpoint.py",
-    "cli/test_train_command.py",
     "cli/test_kills.py",
+    "recipes/certifying/test_certificate.py",
+    "cli/test_train_command.py",
     "cli/test_started_processes.py",
     "training/test_run_directory.py",
-    "recipes/certifying/test_certificate.py",
+    "cli/test_other_tasks.py",
+    "data/reading/test_pairs.py",
+    "test_readme.py",
 )
 
 
@@ -65,6 +69,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of these files first; the others keep their order."""
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live as long as the process: collections of garbage need not look at them again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_disks() -> Iterator[None]:
+    """Thousands of small files are synced here, which takes milliseconds each and makes a difference only if the power
+    fails. That they are synced is seen by tests that replace this function or trace system calls of other processes."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not os.environ.get("JUMOK_TEST_SYSTEM"):  # those of Windows are refused for some files
+            patched.setattr(os, "fsync", lambda descriptor: os.fstat(descriptor) and None)
+        yield
 
 
 @pytest.fixture

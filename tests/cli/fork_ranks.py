@@ -219,7 +219,7 @@ def error_file(job: dict[str, Any], rank: int) -> Path:
 
 def main() -> None:
     """Run the jobs that the command line describes, and print how each ended."""
-    preload()
+    preload("jumok.training.sharded", "torch._dynamo")  # which FSDP imports too
     for job in json.loads(sys.argv[1]):
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))

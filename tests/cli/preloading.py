@@ -10,16 +10,21 @@ import rich.live
 import rich.panel
 import rich.table  # noqa: F401
 import sacrebleu  # noqa: F401
-import torch._dynamo  # noqa: F401
 
 import jumok
 from jumok.recipes.certifying import certificate
 
+# What trainings do not use and takes long to import: plots, and PyTorch's parts for shared models.
+NOT_USED = ("jumok.cli.demo_", "jumok.lens.", "jumok.training.sharded")
 
-def preload() -> None:
-    """Import every module of Jumok too. As in `quick_trainings`, exports will be compared on short texts only."""
+
+def preload(*more: str) -> None:
+    """Import the modules of Jumok too, and more that are named. As in `quick_trainings`, exports will be compared on
+    short texts only."""
     certificate.LONGEST_PROBE = 100
     for module in pkgutil.walk_packages(jumok.__path__, "jumok."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and not module.name.startswith(NOT_USED):
             import_module(module.name)
+    for name in more:
+        import_module(name)
     gc.freeze()  # so that collecting garbage does not copy in every process what all share

@@ -105,6 +105,12 @@ def _file(rows: Sequence[bytes], end: bytes, last_end: bool, bom: bool) -> bytes
     return (b"\xef\xbb\xbf" if bom else b"") + body
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all examples."""
+    return tmp_path_factory.mktemp("pairs")
+
+
 @settings(max_examples=2000, deadline=None)
 @given(
     corpus=st.integers(0, 2**32).map(_corpus),
@@ -114,6 +120,7 @@ def _file(rows: Sequence[bytes], end: bytes, last_end: bool, bom: bool) -> bytes
     surplus=st.integers(-2, 2),
 )
 def test_pairs_never_shift(
+    folder: Path,
     corpus: list[tuple[tuple[bytes, str], tuple[bytes, str]]],
     ends: tuple[bytes, bytes],
     flags: tuple[bool, bool, bool, bool],
@@ -122,10 +129,10 @@ def test_pairs_never_shift(
 ) -> None:
     sources, targets = [left for (left, _), _ in corpus], [right for _, (right, _) in corpus]
     (sources if surplus > 0 else targets).extend([b"more"] * abs(surplus))
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    paths = folder / "a.en", folder / "a.ko"
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "_CHUNK_BYTES", chunk)
         patch.setattr(lines, "MAX_LINE_BYTES", _LIMIT)
-        paths = Path(folder, "a.en"), Path(folder, "a.ko")
         paths[0].write_bytes(_file(sources, ends[0], flags[0], flags[1] and bool(corpus)))
         paths[1].write_bytes(_file(targets, ends[1], flags[2], flags[3] and bool(corpus)))
         rejections = Rejections()
