@@ -355,6 +355,7 @@ def test_a_saved_page_opens_as_a_file_and_offers_only_what_it_holds(
     traced = start.get("files", {}).get(start["text"], start["text"])
     assert page.locator(".answer").inner_text() == lens.trace(session.model(0), traced).output
     assert page.locator(".settings select").count() == 0  # no other model
+    assert page.locator("#sentence").is_disabled()  # no other sentence
     assert page.locator(".sample").count() == 0
     missing = page.locator("[data-left-out]").evaluate_all("(items) => items.map((item) => item.dataset.leftOut)")
     assert missing == (["models", "sentences", "model"] if task == "translator" else ["model"])
@@ -804,3 +805,15 @@ def test_a_figure_with_letters_that_xml_cannot_hold_is_saved(opened: Any) -> Non
         " return barChart({ rows, series: ['a'], label: '' }).svg(); }"
     )
     assert ElementTree.fromstring(names) is not None
+
+
+def test_a_text_that_cannot_be_shown_leaves_nothing_of_the_sentence_before(opened: Any, visitor: Visitor) -> None:
+    page = opened(view="beams", text="The small dog sees the cat.")
+    page.locator("#sentence").fill("cat " * 2_000)
+    page.wait_for_selector("main >> text=at most 4,000 can be looked at")
+    assert page.locator(".answer").inner_text() == ""
+    assert page.locator("figure").count() == 0
+    assert all("422" in error for error in visitor.errors)  # the browser notes that the request failed
+    visitor.errors.clear()
+    page.locator("#sentence").fill(TEXT)
+    page.wait_for_selector("figure")

@@ -139,7 +139,7 @@ class App {
       try {
         if (this.text.trim()) trace = await this.source.trace(this.request(greedy ? { beam: 1 } : {}), asking.signal);
       } catch (error) {
-        if (asking === this.asking) this.status.textContent = error instanceof NeedsServer ? t("status.saved") : error.message;
+        if (asking === this.asking) await this.answer(null, false, error instanceof NeedsServer ? t("status.saved") : error.message);
         return;
       }
       if (asking !== this.asking) return;
@@ -148,11 +148,11 @@ class App {
     }
   }
 
-  /** Show a trace. `greedy`: it is not the last one, and the page says so. */
-  async answer(trace, greedy) {
+  /** Show a trace, or why there is none. `greedy`: it is not the last one, and the page says so. */
+  async answer(trace, greedy, problem = "") {
     const same = this.greedy && trace && String(trace.facts.chosen) === String(this.trace.facts.chosen);
     [this.trace, this.greedy] = [trace, greedy];
-    this.status.textContent = greedy ? t("status.greedy") : this.warning(trace);
+    this.status.textContent = problem || (greedy ? t("status.greedy") : this.warning(trace));
     this.output.textContent = trace?.output ?? "";
     this.output.classList.toggle("greedy", greedy);
     this.showSentences();
@@ -196,7 +196,7 @@ class App {
       else link.removeAttribute("aria-current");
     }
     if (!this.trace && view !== home) {
-      fill(this.main, h("p", { class: "lead" }, t("status.no_sentence")));
+      fill(this.main, h("p", { class: "lead" }, this.status.textContent || t("status.no_sentence")));
       return;
     }
     if (this.greedy && !view.beforeSearch) return; // it is drawn when the search is over
@@ -236,7 +236,7 @@ class App {
     const pictures = this.model.task === "image_classifier";
     this.input = pictures ? this.pictureChoice() : this.textBox();
     this.input.value = this.text;
-    this.input.disabled = !this.source.live && (this.start.traces?.length ?? 0) < 2;
+    this.input.disabled = !this.source.live && new Set(this.start.traces.map(({ request }) => request.text)).size < 2;
     this.output = h("output", { for: "sentence", class: this.greedy ? "answer greedy" : "answer", lang: this.model?.card?.languages?.[1] });
     this.output.textContent = this.trace?.output ?? "";
     this.picker = h("div", { class: "picker" });
