@@ -265,6 +265,17 @@ def test_a_text_beyond_the_limit_of_a_model_is_an_error_that_names_it(
         lens.trace(model, "cat " * 30)
 
 
+def test_a_short_training_is_replayed_with_all_its_sentences_that_fit(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = [{"source": [], "target": [], "arrays": "x" * 40_000} for _ in range(4)]
+    monkeypatch.setattr(session, "replay", lambda step: [10, 20] if step is None else recorded)
+    saved = saved_start(session, {"text": TEXT, "path": "run"})
+    assert {step: len(sentences) for step, sentences in saved["replay"].items()} == {10: 3, 20: 3}
+    assert saved["left_out"]["sentences"] == [3, 4]
+    assert saved["left_out"]["validations"] == [2, 2]
+
+
 def test_a_long_training_is_replayed_from_first_to_last_validation(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

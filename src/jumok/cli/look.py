@@ -128,7 +128,7 @@ def _require_texts(loaded: Any, model: Path) -> None:
 
 def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable[[str], None] = say) -> None:
     """Write the page of a sentence to a file, and say what was left out."""
-    from jumok.lens.saved import LARGEST_PAGE, save_page, saved_start
+    from jumok.lens.saved import LARGEST_PAGE, LARGEST_REPLAY, save_page, saved_start
 
     saved = saved_start(session, start)
     save_page(saved, path)
@@ -137,15 +137,17 @@ def save_explorer(session: Any, start: dict[str, Any], path: Path, say: Callable
     if trace["unknown"]:
         say("The model knows no letter of this text: it reads single bytes, and what it makes of them means nothing.")
     arrays = trace["left_out"]
-    too_large = []
     if arrays:
-        too_large.append(f"{counted(len(arrays), 'array')}, such as {', '.join(arrays[:3])}")
+        names = f"{counted(len(arrays), 'array')}, such as {', '.join(arrays[:3])}"
+        say(f"Left out, because the page would be larger than {LARGEST_PAGE / 1e6:.0f} MB: {names}.")
+    too_large = []
     for what in ("validation", "sentence"):
         kept, count = others.get(f"{what}s", [0, 0])
         if kept < count:
             too_large.append(f"{count - kept} of the {counted(count, what)} whose attention the training recorded")
     if too_large:
-        say(f"Left out, because the page would be larger than {LARGEST_PAGE / 1e6:.0f} MB: {'; '.join(too_large)}.")
+        room = f"{LARGEST_REPLAY / 1e6:.1f} MB of the page are for them"
+        say(f"Left out, because only {room}: {'; '.join(too_large)}.")
     if others["parts"]:
         say(f"Left out, because the page holds one sentence: {counted(others['parts'], 'other sentence')}.")
     if others["models"]:

@@ -72,17 +72,20 @@ def saved_start(session: Session, start: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replay(session: Session) -> tuple[dict[int, Any], dict[str, list[int]]]:
-    """The recorded attention of a training by step: of its first sentence, at as many validations as there is room for,
-    evenly spread, with the first and the last. And how many of all validations and sentences these are."""
+    """The recorded attention of a training by step: of as many of its first sentences as there is room for at all
+    validations; if there is too little for one, at some of them, evenly spread, with the first and the last. And how
+    many of all validations and sentences these are."""
     steps = session.replay(None)
     if not steps:
         return {}, {}
     last = session.replay(steps[-1])
+    sizes = [len(json.dumps(last[:count])) * len(steps) for count in range(1, len(last) + 1)]
+    sentences = max(1, sum(size <= LARGEST_REPLAY for size in sizes))
     fit = max(2, LARGEST_REPLAY // max(1, len(json.dumps(last[:1]))))
     spread = {round(place * (len(steps) - 1) / max(1, fit - 1)) for place in range(fit)}
     chosen = steps if len(steps) <= fit else [steps[place] for place in sorted(spread)]
-    kept = {step: session.replay(step)[:1] for step in chosen}
-    return kept, {"validations": [len(chosen), len(steps)], "sentences": [min(1, len(last)), len(last)]}
+    kept = {step: session.replay(step)[:sentences] for step in chosen}
+    return kept, {"validations": [len(chosen), len(steps)], "sentences": [min(sentences, len(last)), len(last)]}
 
 
 def framed_page(trace: Trace, height: int = 780) -> str:
