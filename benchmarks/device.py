@@ -7,10 +7,11 @@
 
 It needs no data: it trains on the built-in corpus, or on two files given with --data. Every measurement is a process of
 its own; rounds alternate. Training: target tokens a second in the log of a real training, without the first updates,
-validation and checkpoints. Translation: output tokens a second of that model with PyTorch, and with CTranslate2 where
-it knows the device. Share of the peak: the matrix products of a training step, forward and back, compared with a
-product of large matrices in the same number format on the same device. Peers that are installed in this environment
-(JoeyNMT, OpenNMT-py, Hugging Face transformers) train models of the same size by benchmarks/peers/run_NAME.py.
+validation and checkpoints. Translation: output tokens a second with PyTorch, and with CTranslate2 where it knows the
+device, of a model that has learned for long enough that its outputs end. Share of the peak: the matrix products of a
+training step, forward and back, compared with a product of large matrices in the same number format on the same device.
+Peers that are installed in this environment (JoeyNMT, OpenNMT-py, Hugging Face transformers) train models of the same
+size by benchmarks/peers/run_NAME.py.
 """
 
 from __future__ import annotations
@@ -47,12 +48,22 @@ SIZES, PRECISIONS = ("tiny", "small", "base", "big"), ("float32", "bfloat16", "f
 PEERS = {"joeynmt": "joeynmt", "opennmt": "onmt", "huggingface": "transformers"}  # name → package
 WARM_UP, LOGGED = 4, 4  # updates before the first one that counts; updates between two log entries
 LINES, DEMO_VOCABULARY = 200, 2_000
+LEARNING_STEPS = 300  # until the outputs of a translation are about as long as they should be
 SHARED = ("device", "pretend", "vocabulary", "batch_tokens", "steps", "lines")
 Answer = dict[str, Any]
 
 
 def train(job: Answer) -> Answer:
-    """A real training; target tokens a second, memory in megabytes, and the speed of translating with its model."""
+    """A real training; target tokens a second, and memory in megabytes."""
+    log = train_jumok(job, WARM_UP + job["steps"])
+    entries = [entry for entry in log if entry["event"] == "train" and entry["step"] >= WARM_UP]
+    first, last = entries[0], entries[-1]
+    rate = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
+    return {"rate": rate, "memory": used_memory(job["device"])}
+
+
+def train_jumok(job: Answer, steps: int) -> list[Answer]:
+    """Trains in the directory "run" of the job's; the log."""
     settings = {
         "tokenizer.size": job["vocabulary"],
         "batch.tokens": job["batch_tokens"],
@@ -67,13 +78,9 @@ def train(job: Answer) -> Answer:
         "precision": job["precision"],
         "compile": job["compile"],
     }
-    out, steps = Path(job["work"], "run"), WARM_UP + job["steps"]
+    out = Path(job["work"], "run")
     train_translator(*job["data"], out=out, preset=job["size"], steps=steps, settings=settings, progress=False)
-    log = [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    entries = [entry for entry in log if entry["event"] == "train" and entry["step"] >= WARM_UP]
-    first, last = entries[0], entries[-1]
-    rate = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
-    return {"rate": rate, "memory": used_memory(job["device"]), "translation": translate(job, out)}
+    return [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def used_memory(device: str) -> float:
@@ -83,13 +90,14 @@ def used_memory(device: str) -> float:
     return peak_memory()
 
 
-def translate(job: Answer, model: Path) -> dict[str, float]:
-    """Output tokens a second by engine and beam."""
+def translate(job: Answer) -> Answer:
+    """Output tokens a second by engine and beam, of a model that is trained first."""
+    train_jumok(job, job["learning_steps"])
     lines = Path(job["data"][0]).read_text(encoding="utf-8").splitlines()[: job["lines"]]
     found = {}
     for engine in ("torch", "ctranslate2"):
         try:
-            translator = load(model, engine, task="translator", device=job["device"])
+            translator = load(Path(job["work"], "run"), engine, task="translator", device=job["device"])
         except JumokError:  # no export, or a device that CTranslate2 does not know
             continue
         sources = translator.tokenizer.encode(lines)
@@ -163,13 +171,7 @@ def measure(arguments: argparse.Namespace, directory: Path) -> dict[tuple[str, s
     for size in arguments.sizes:
         for precision in arguments.precisions:
             for _, name in rounds_of(contenders, arguments.rounds):
-                job = {
-                    **{key: getattr(arguments, key) for key in SHARED},
-                    "data": [str(path) for path in arguments.data],
-                    "size": size,
-                    "precision": precision,
-                    "compile": name.endswith("compiled"),
-                }
+                job = {**job_of(arguments, size), "precision": precision, "compile": name.endswith("compiled")}
                 if name in PEERS:
                     answer = in_a_process("peer", {**job, **peer_job(arguments, directory, size), "name": name})
                 else:
@@ -180,7 +182,29 @@ def measure(arguments: argparse.Namespace, directory: Path) -> dict[tuple[str, s
     return found
 
 
-def page(arguments: argparse.Namespace, found: dict[tuple[str, str, str], list[Answer]]) -> str:
+def job_of(arguments: argparse.Namespace, size: str) -> Answer:
+    """What every process needs to know."""
+    data = [str(path) for path in arguments.data]
+    return {**{key: getattr(arguments, key) for key in SHARED}, "data": data, "size": size}
+
+
+def translation_rows(arguments: argparse.Namespace) -> list[str]:
+    """A row of the page for every size."""
+    steps = 2 * LOGGED if arguments.quick else LEARNING_STEPS
+    rows = []
+    for size in arguments.sizes:
+        job = {**job_of(arguments, size), "precision": "float32", "compile": False, "learning_steps": steps}
+        speeds = in_a_process("translate", job)
+        print(size, "translation", speeds)
+        cells = [
+            " / ".join(f"{speeds[f'{engine} {beam}']:,.0f}" for beam in (1, 5)) if f"{engine} 1" in speeds else ""
+            for engine in ("torch", "ctranslate2")
+        ]
+        rows.append(f"| `{size}` | {' | '.join(cells)} |" if any(cells) else f"| `{size}` | {speeds['failed']} | |")
+    return rows
+
+
+def page(arguments: argparse.Namespace, found: dict[tuple[str, str, str], list[Answer]], translation: list[str]) -> str:
     """The results as a Markdown page."""
     how = f"{counted(arguments.rounds, 'round')} of {arguments.steps} updates of {arguments.batch_tokens:,} tokens"
     look = " This was a quick look (`--quick`), not a measurement: every figure is rough." if arguments.quick else ""
@@ -194,16 +218,13 @@ def page(arguments: argparse.Namespace, found: dict[tuple[str, str, str], list[A
         "",
         *textwrap.wrap(about, 120, break_on_hyphens=False),
         "",
-        "Translation is in output tokens a second, always in float32.",
-        "",
-        "| size | precision | contender | training | share of the peak | memory | translation: PyTorch, beam 1 / 5 "
-        "| CTranslate2, beam 1 / 5 |",
-        "|---|---|---|---|---|---|---|---|",
+        "| size | precision | contender | training | share of the peak | memory |",
+        "|---|---|---|---|---|---|",
     ]
     for (size, precision, name), answers in found.items():
         usable = [answer for answer in answers if "rate" in answer]
         if not usable:
-            lines.append(f"| `{size}` | {precision} | {name} | failed: {answers[-1].get('failed')} | | | | |")
+            lines.append(f"| `{size}` | {precision} | {name} | failed: {answers[-1].get('failed')} | | |")
             continue
         rate = statistics.median(answer["rate"] for answer in usable)
         peak = statistics.median([answer["peak"] for answer in usable if answer.get("peak")] or [0.0])
@@ -212,14 +233,17 @@ def page(arguments: argparse.Namespace, found: dict[tuple[str, str, str], list[A
             if peak
             else ""
         )
-        speeds = usable[-1].get("translation", {})
-        cells = [
-            " / ".join(f"{speeds[f'{engine} {beam}']:,.0f}" for beam in (1, 5)) if f"{engine} 1" in speeds else ""
-            for engine in ("torch", "ctranslate2")
-        ]
         memory = max(answer.get("memory", 0.0) for answer in usable)
-        rest = " | ".join([f"{rate:,.0f} tokens/s", share, f"{memory:,.0f} MB", *cells])
+        rest = " | ".join([f"{rate:,.0f} tokens/s", share, f"{memory:,.0f} MB"])
         lines.append(f"| `{size}` | {precision} | {name} | {rest} |")
+    lines += [
+        "",
+        f"Translation of {arguments.lines} lines in float32, output tokens a second, beam 1 / beam 5:",
+        "",
+        "| size | PyTorch | CTranslate2 |",
+        "|---|---|---|",
+        *translation,
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -260,7 +284,7 @@ def main() -> None:
         if job["pretend"]:
             plug_in_pretend_card()
         peak = {"peak": multiplication_peak(job["device"], job["precision"])} if task == "peak" else {}
-        print(json.dumps(peak or {"train": train, "peer": train_peer}[task](job)))
+        print(json.dumps(peak or {"train": train, "translate": translate, "peer": train_peer}[task](job)))
         return
     arguments.device = "card" if arguments.pretend else str(choose_device(arguments.device))
     slow = arguments.device in ("cpu", "card")
@@ -274,7 +298,7 @@ def main() -> None:
         if arguments.data is None:
             write_demo_corpus(Path(directory))
             arguments.data = [Path(directory, f"train.{language}") for language in ("en", "ko")]
-        text = page(arguments, measure(arguments, Path(directory)))
+        text = page(arguments, measure(arguments, Path(directory)), translation_rows(arguments))
     print(text)
     Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
 
