@@ -1,12 +1,14 @@
 """A translator that has really learned something, in a second or two, and an engine that only echoes."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 from echo_engine import EchoEngine
 from every_task import write_models
-from small_translator import make_pair, train_small_translator
+from safetensors.torch import load_file, save_file
+from small_translator import make_pair, small_config, train_small_translator
 
 from jumok.engines.translator.text import TextTranslator
 from jumok.engines.translator.torch import TorchTranslator
@@ -34,9 +36,15 @@ def pairs() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def trained(tokenizer: Tokenizer) -> Translator:
+def trained(tokenizer: Tokenizer, build_once: Callable[..., Path]) -> Translator:
     """A model that translates the language of `make_pair`, in evaluation mode."""
-    return train_small_translator(tokenizer)
+
+    def build(directory: Path) -> None:
+        save_file(train_small_translator(tokenizer).state_dict(), directory / "weights.safetensors")
+
+    model = Translator(small_config(tokenizer.size))
+    model.load_state_dict(load_file(build_once("small-translator", build) / "weights.safetensors"))
+    return model.eval()
 
 
 @pytest.fixture
@@ -55,6 +63,6 @@ def echoing(echo: EchoEngine, tokenizer: Tokenizer) -> TextTranslator:
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(build_once: Callable[..., Path]) -> Path:
     """A directory with a model of each task, which nobody changes."""
-    return write_models(tmp_path_factory.mktemp("models"))
+    return build_once("models", write_models)

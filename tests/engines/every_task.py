@@ -21,8 +21,8 @@ LAYERS: dict[str, dict[str, Any]] = {
 CARD = {"classes": {"a": 1, "b": 1}, "languages": ["en", "ko"], "parameters": 123_456, "metrics": {"bleu": 31.25}}
 
 
-def write_models(directory: Path) -> Path:
-    """Write them as DIRECTORY/<task>/model, and return the directory."""
+def write_models(directory: Path) -> None:
+    """Write them as DIRECTORY/<task>/model."""
     encoder = ("tokenizer", (FROZEN / "model" / "tokenizer.model").read_bytes())
     vocabulary = Tokenizer.from_bytes(encoder[1]).size
     for task, layers in LAYERS.items():
@@ -40,4 +40,3 @@ def write_models(directory: Path) -> Path:
         }
         save_bundle(path, config=model.config.to_dict(), weights=weights, encoder=encoder, card=card)
         export(load_bundle(path), "float32", lambda _: {})
-    return directory

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from jumok.model.config.translator import TranslatorConfig
 from jumok.model.translator import Translator
 from jumok.tokenizer import BOS, EOS, PAD, Tokenizer
+from jumok.training.optimizer import Adam
 
 STEPS = 100
 LEXICON = {
@@ -60,7 +61,7 @@ def train_small_translator(tokenizer: Tokenizer) -> Translator:
     with unchecked(), torch.random.fork_rng():
         torch.manual_seed(1)
         model = Translator(small_config(tokenizer.size))
-        optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+        optimizer = Adam(model.parameters(), (0.9, 0.98), 1e-8)
         for step in range(STEPS):
             optimizer.param_groups[0]["lr"] = 2e-2 * min(1, (step + 1) / 40) * (1 - step / STEPS)
             loss = translation_loss(model, tokenizer, [make_pair(rng) for _ in range(32)])

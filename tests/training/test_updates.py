@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from jumok.errors import TrainingError
 from jumok.training.distributed import SINGLE_PROCESS
+from jumok.training.optimizer import Adam
 from jumok.training.precision import FIRST_SCALE, LEAST_SCALE, STEPS_TO_DOUBLE, LossScale, Precision
 from jumok.training.updates import Updates
 
@@ -25,7 +26,7 @@ class Training:
         torch.manual_seed(0)
         self.precision, self.model, self.step = precision, nn.Linear(4, 2), 0
         parameters = list(self.model.parameters())
-        self.optimizer = torch.optim.Adam(parameters, lr=0.0, fused=True)
+        self.optimizer = Adam(parameters, (0.9, 0.999), 1e-8)
         self.updates = Updates(parameters, self.optimizer, clip=1.0, precision=precision, group=SINGLE_PROCESS)
 
     def update(self, change: Callable[[Tensor], Tensor] = lambda loss: loss) -> None:

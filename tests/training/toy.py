@@ -17,6 +17,7 @@ from jumok.data.batch import load_batches
 from jumok.model.dropout import Dropout
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.length import Length
+from jumok.training.optimizer import Adam
 from jumok.training.progress import Progress, TrainingOptions, Validation
 from jumok.training.records import read_log, read_run
 from jumok.training.run_directory import RunDirectory
@@ -125,7 +126,7 @@ class Toy:
             warmup = min(5, self.steps)
             length = Length((run.read() or {})["length"] or [(0, self.steps)], warmup=warmup)
             loss = self.group.shard(self.model, lambda batch: self.loss_of(self.model, batch))
-            optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0)
+            optimizer = Adam(self.model.parameters(), (0.9, 0.999), 1e-8)
             optimizer.register_step_post_hook(lambda *_: self.after_update(self))
             self.trainer = Trainer(
                 model=self.model,
