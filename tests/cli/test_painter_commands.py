@@ -12,6 +12,7 @@ import pytest
 from commands import SMALL, Jumok
 from PIL import Image
 
+from faulty_files import FaultyFiles
 from jumok.bundle import load_bundle
 from jumok.cli.app import run as run_command
 from jumok.engines.loading import load
@@ -113,6 +114,18 @@ def test_what_cannot_be_painted_is_said(jumok: Jumok, painted: Path, trained: Pa
     assert "is a painter. Sentence vectors need a translator" in jumok("embed", "-m", run, stdin="x").err
     evaluated = jumok("evaluate", "-m", run, painted / "captions.tsv", painted / "pictures", "--sheet", "1")
     assert "--sheet has no effect" in evaluated.err
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_one_that_was_there(
+    jumok: Jumok, painted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a.png"
+    out.write_bytes(b"before")
+    for number in (1, 2, 3):
+        monkeypatch.setattr("jumok.cli.paint.REAL_FILES", FaultyFiles(fails_at=number))
+        ended = jumok("paint", "-m", painted / "run", "red above blue", "-o", out)
+        assert (ended.code, str(out) in ended.err) == (2, True)
+        assert out.read_bytes() == b"before"
 
 
 def test_a_painter_is_used_from_python(painted: Path) -> None:

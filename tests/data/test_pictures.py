@@ -64,6 +64,14 @@ def corpus_of(tmp_path: Path, one: np.ndarray, other: np.ndarray, count: int = 6
     return prepare_corpus(LABELLED_PICTURES, tmp_path / "store", [tmp_path / "data"], seed=1)
 
 
+def test_nothing_says_that_pictures_have_a_vocabulary(tmp_path: Path) -> None:
+    corpus_of(tmp_path, LEFT, TOP, count=20)
+    phases: list[str] = []
+    prepare_corpus(LABELLED_PICTURES, tmp_path / "again", [tmp_path / "data"], seed=1, on_phase=phases.append)
+    assert "encoding" in phases
+    assert "vocabulary" not in phases
+
+
 LEFT = np.zeros((6, 6, 1), np.uint8)
 LEFT[:, :3] = 200
 TOP = LEFT.transpose(1, 0, 2)

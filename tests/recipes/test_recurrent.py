@@ -15,6 +15,7 @@ from jumok.lens import changed, trace
 from jumok.lens.plots import draw_attention, draw_beta
 from jumok.lens.session import Entry, Session
 from jumok.recipes.export import export_ctranslate2
+from jumok.recipes.training import plan
 from jumok.recipes.translator import train_translator
 from jumok.training.trainer import StoppedEarly
 
@@ -132,3 +133,11 @@ def test_what_it_has_not_is_refused(runs: Path) -> None:
             call()
     with pytest.raises(ConfigError, match='The preset "rnn" is for a translator, not for a classifier'):
         jumok.train_classifier(runs / "a.src", out=runs / "no", preset="rnn")
+
+
+def test_no_time_is_kept_for_an_export_that_cannot_be_made(runs: Path) -> None:
+    files = runs / "a.src", runs / "a.tgt"
+    asked = {"steps": 8, "settings": SMALL}
+    recurrent, attention = (plan("translator", *files, preset=preset, **asked) for preset in ("rnn", "tiny"))
+    assert recurrent.export_validations == 0
+    assert attention.export_validations > 0

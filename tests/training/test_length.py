@@ -210,3 +210,15 @@ def test_the_time_that_a_card_needs_for_the_last_updates_counts_as_theirs() -> N
         limit.add_step(0.125)
     limit.add_wait(28.0)
     assert limit.forecast(32, 1000) == 32 + 90  # in the 90 seconds that remain, at one second each
+
+
+def test_validations_that_seem_to_take_all_the_time_leave_a_quarter_of_it_for_updates() -> None:
+    """As on a machine so busy that the forecast of validations is longer than the time asked for."""
+    now, step = 30.0, 0
+    limit, last = TimeLimit(180.0, lambda: now, lambda: 400.0), 1000
+    while step < last:
+        now += 2.5
+        step += 1
+        limit.add_step(2.5)
+        last = limit.forecast(step, last)
+    assert 42 <= now <= 48

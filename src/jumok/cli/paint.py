@@ -1,6 +1,7 @@
 """jumok paint: pictures of a caption."""
 
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import click
 
 from jumok.cli.options import JSON, MODEL, PATH, QUIET, hardware_options, print_json, say
 from jumok.cli.writing import require_file
-from jumok.errors import ArgumentError, WriteError, counted
+from jumok.errors import ArgumentError, counted
+from jumok.files import REAL_FILES, replace_file_durably
+
+_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".bmp": "BMP"}
 
 
 @click.command(epilog='Example: jumok paint -m run "a small red circle above a blue square" -o picture.png --n 4')
@@ -77,7 +81,7 @@ def command(
 
 def _require_picture_name(out: Path) -> None:
     require_file(out)
-    if out.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".bmp"):
+    if out.suffix.lower() not in _FORMATS:
         raise ArgumentError(f"{out}: pictures are written as PNG, JPEG, WebP or BMP. Give a name such as {out}.png.")
 
 
@@ -86,7 +90,6 @@ def _numbered(out: Path, number: int) -> Path:
 
 
 def _save(picture: Any, path: Path) -> None:
-    try:
-        picture.save(path)
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    written = BytesIO()
+    picture.save(written, format=_FORMATS[path.suffix.lower()])
+    replace_file_durably(REAL_FILES, path, written.getvalue())

@@ -139,7 +139,8 @@ class _Preparation:
     def _make(self, spool: Spool, fingerprint: str, given: InputEncoder | int | None) -> Corpus:
         kind = self.kind
         given_valid, findings = self._read(spool)
-        self.on_phase("vocabulary")
+        if set(kind.columns) - set(kind.pictures):  # pictures have no vocabulary
+            self.on_phase("vocabulary")
         if isinstance(given, int | None):
             encoder, reason = kind.learn_encoder(lambda: self._training(spool), given, self.seed)
         else:

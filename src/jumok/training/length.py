@@ -14,6 +14,9 @@ TOLERANCE, TOLERANCE_OF_REST = 0.015, 0.05
 CHECK_SHARE = 0.005  # of the time asked for, between two comparisons with the clock
 WINDOW_SHARE, WINDOW_STEPS = 0.04, 20  # the speed of now: that of so much of the time, and of so many steps at least
 LEAST_STEPS = 3  # before that, nothing is known about the speed
+# Of the time asked for, at least so much is not left to validations and export, whose forecast may be far too long
+# while the machine is overloaded: a training that ends late is better than one that learns nothing.
+LEAST_SHARE = 0.25
 
 
 class _Segment(NamedTuple):
@@ -119,4 +122,4 @@ class TimeLimit:
 
     def _left(self) -> float:
         """Seconds that remain for updates."""
-        return self.seconds - self._elapsed() - self._overhead()
+        return max(self.seconds - self._overhead(), LEAST_SHARE * self.seconds) - self._elapsed()
