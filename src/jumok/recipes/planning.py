@@ -130,7 +130,8 @@ def resolve_settings(
 def recorded_plan(recipe: Recipe, settings: Settings, steps: int) -> Plan:
     """The plan of a training that is resumed, from its resolved settings and its (estimated) number of steps."""
     exportable = task_of_config(recipe.config(settings).to_dict()).conversion is not None
-    cost = exportable * recipe.export_cost * min(PROBES, len(recipe.corpus.valid)) / validated_examples(recipe, settings)
+    each = recipe.export_cost if exportable else 0.0
+    cost = each * min(PROBES, len(recipe.corpus.valid)) / validated_examples(recipe, settings)
     return Plan(settings, (), recipe.corpus.facts, _workload(recipe, settings), steps, export_validations=cost)
 
 
