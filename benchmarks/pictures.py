@@ -101,8 +101,8 @@ def page(results: list[dict[str, Any]], classical: list[tuple[str, float, float]
     rows += [f"| scikit-learn, {name}, {seconds:.0f} s | {accuracy:.2%} | |" for name, accuracy, seconds in classical]
     return f"""# Pictures of clothes: Fashion-MNIST
 
-`{command}` writes this page: accuracy on the 10,000 test pictures after so many minutes of
-`jumok train classifier`, and of scikit-learn's classifiers, measured in the same run.
+`{command}` writes this page: accuracy on the 10,000 test
+pictures after so many minutes of `jumok train classifier`, and of scikit-learn's classifiers, measured in the same run.
 {describe_machine()}
 
 | | accuracy | pictures/s |
