@@ -219,7 +219,7 @@ def test_a_config_cannot_say_that_it_is_of_another_task() -> None:
         ({"name": "tiny"}, r'"vocabulary" is missing'),
         ({"name": "tiny", "vocabulary": 9, "task": "lm"}, r"task 'lm'.*language_model"),
         ({"name": "tiny", "vocabulary": 9, "dropuot": 0.1}, r'"dropuot".*Did you mean "dropout"'),
-        ({"name": "imdb-notebook", "task": "translator"}, r"is a classifier, not a translator"),
+        ({"name": "imdb-notebook", "task": "translator"}, r"is for a classifier, not for a translator"),
     ],
 )
 def test_presets_that_cannot_be_made(arguments: dict[str, Any], message: str) -> None:
