@@ -30,6 +30,15 @@ def test_the_temperature_that_made_the_answers_is_found(temperature: float) -> N
     assert fit_temperature(scores, answers) == pytest.approx(temperature, rel=0.05)
 
 
+def test_each_class_has_its_weight_in_the_likelihood() -> None:
+    scores = np.log(np.array([[0.5, 0.5], [0.25, 0.75], [0.8, 0.2]], np.float32))
+    labels = np.array([0, 0, 1])
+    plain = -(np.log(0.5) + np.log(0.25) + np.log(0.2)) / 3
+    weighted = -(np.log(0.5) + np.log(0.25) + 4 * np.log(0.2)) / 6
+    assert negative_log_likelihood(scores, labels, 1.0) == pytest.approx(plain)
+    assert negative_log_likelihood(scores, labels, 1.0, np.array([1, 4], np.float32)) == pytest.approx(weighted)
+
+
 def test_no_other_temperature_is_better() -> None:
     scores, answers = drawn(5_000, 2.0)
     best = fit_temperature(scores, answers)

@@ -328,6 +328,16 @@ def test_a_score_that_no_checkpoint_knows_of_must_be_beaten(tmp_path: Path) -> N
     assert longer.trainer.progress.best_score == 1.0
 
 
+def test_scores_that_an_earlier_version_measured_in_another_way_need_not_be_beaten(tmp_path: Path) -> None:
+    Toy(tmp_path / "run", steps=6, average=1, score_of=lambda *_: 91.5).go()
+    longer = Toy(tmp_path / "run", steps=12, average=1, best_before=92.0, highest_score=0.0)
+    assert longer.go() is not None
+    assert longer.published
+    assert longer.trainer.progress.best_score is not None
+    assert longer.trainer.progress.best_score <= 0
+    assert max(longer.trainer.progress.scores.values()) <= 0
+
+
 def test_weights_that_diverged_are_noticed_before_they_are_validated(tmp_path: Path) -> None:
     def spoil_after_18(model: ToyModel, batch: ToyBatch) -> Tensor:
         loss = squared_error(model, batch)

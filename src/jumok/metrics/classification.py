@@ -23,10 +23,13 @@ def probabilities(scores: ClassScores, temperature: float = 1.0) -> npt.NDArray[
     return result
 
 
-def negative_log_likelihood(scores: ClassScores, labels: Labels, temperature: float) -> float:
-    """The mean of -log p(label)."""
+def negative_log_likelihood(
+    scores: ClassScores, labels: Labels, temperature: float, weights: npt.NDArray[np.float32] | None = None
+) -> float:
+    """The mean of -log p(label); with `weights` [C], that of each class counts so much."""
     chosen = probabilities(scores, temperature)[np.arange(len(labels)), labels]
-    return float(-np.log(np.maximum(chosen, 1e-300)).mean())
+    losses = -np.log(np.maximum(chosen, 1e-300))
+    return float(np.average(losses, weights=None if weights is None else weights[labels]))
 
 
 def fit_temperature(scores: ClassScores, labels: Labels, *, rounds: int = 40) -> float:

@@ -41,7 +41,7 @@ PEAK_RATE, DROPOUT = 2e-3, 0.2
 
 
 class ClassifierRecipe(LabelledRecipe):
-    """Cross-entropy on labelled texts; the best model is the one with the best macro-F1."""
+    """Cross-entropy on labelled texts; the best model is the one with the smallest loss on validation texts."""
 
     task, epochs_type = "classifier", LabelledEpochs
     validation_cost, export_cost = 0.5, 3.0
@@ -161,7 +161,7 @@ class ClassifierRecipe(LabelledRecipe):
             scores = share * scores + ngram_scores
             weights["encoder_share"] = torch.full_like(model.encoder_share, share)
         metrics = self.metrics(scores, examples)
-        return Validation(100 * metrics["macro_f1"], metrics, weights)
+        return Validation(self.score(scores, examples, metrics), metrics, weights)
 
 
 def _all_texts(corpus: Corpus) -> Iterator[LabelledBatch]:

@@ -45,7 +45,7 @@ LARGEST_ASKED = 512
 
 
 class ImageClassifierRecipe(LabelledRecipe):
-    """Cross-entropy on labelled pictures; the best model is the one with the best macro-F1."""
+    """Cross-entropy on labelled pictures; the best model is the one with the smallest loss on validation pictures."""
 
     task, epochs_type = "image_classifier", PictureEpochs
     validation_cost = 0.4
@@ -156,8 +156,9 @@ class ImageClassifierRecipe(LabelledRecipe):
         """Accuracy, macro-F1 and calibration on validation pictures, and a few predictions to look at."""
         examples = self.validation_examples(count)
         pictures = np.stack([picture_from_text(example.inputs[0]) for example in examples])
-        metrics = self.metrics(TorchImageClassifier(model).scores(pictures, self.encoder), examples)
-        return Validation(100 * metrics["macro_f1"], metrics)
+        scores = TorchImageClassifier(model).scores(pictures, self.encoder)
+        metrics = self.metrics(scores, examples)
+        return Validation(self.score(scores, examples, metrics), metrics)
 
     def sample(self, example: Example) -> dict[str, Any]:
         """The file of a picture, and the picture itself."""

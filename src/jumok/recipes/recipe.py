@@ -1,5 +1,6 @@
 """A recipe: what is particular to the training of one task. Everything else is the same for all, in training.py."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ class Recipe(ABC):
     epochs_type: ClassVar[type[CorpusEpochs]]  # how examples become batches
     validation_cost: ClassVar[float] = 1.0  # of a validated token, in trained tokens
     export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
+    highest_score: ClassVar[float] = math.inf  # of a validation; a recorded one above it was measured in another way
     corpus: Corpus
 
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:

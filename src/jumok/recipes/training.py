@@ -380,6 +380,7 @@ class _Job:
             average=settings.checkpoint.average,
             new_order_allowed=self.changes_allowed,
             best_before=self.best_before,
+            highest_score=self.recipe.highest_score,
             limits=_limits(settings),
             seconds=None if minutes is None else 60 * minutes,
             validation_seconds=plan.validation_seconds,

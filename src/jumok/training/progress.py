@@ -1,5 +1,6 @@
 """What the trainer is given and what it keeps: the data, the options, and its progress."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -62,6 +63,7 @@ class TrainingOptions:
     average: int = 4  # how many checkpoints are averaged at the end; 1: none
     new_order_allowed: bool = False  # resume with other data or batches than those of the checkpoint
     best_before: float | None = None  # a score to beat that is in no checkpoint
+    highest_score: float = math.inf  # no validation has more; a checkpoint that says so measured something else
     limits: Mapping[str, Any] = field(default_factory=dict)  # what ends the training, for the log's last line
     seconds: float | None = None  # the time asked for, if it was; then also …
     validation_seconds: float = 0.0  # … how long a validation takes, until one was measured

@@ -1,5 +1,6 @@
 """From a checkpoint back into a model, its optimizer and the progress of a training."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -11,11 +12,13 @@ from jumok.training.distributed import ProcessGroup
 from jumok.training.progress import Epochs, Progress
 
 
-def restore_progress(checkpoint: Checkpoint, best_before: float | None) -> Progress:
-    """The progress of the checkpoint. `best_before` is a score to beat that no checkpoint knows of."""
+def restore_progress(checkpoint: Checkpoint, best_before: float | None, highest: float = math.inf) -> Progress:
+    """The progress of the checkpoint. `best_before` is a score to beat that no checkpoint knows of. Scores above
+    `highest` are of an earlier version, which measured something else: they are forgotten."""
     progress = Progress(**checkpoint.state["progress"])
-    scores = [score for score in (progress.best_score, best_before) if score is not None]
+    scores = [score for score in (progress.best_score, best_before) if score is not None and score <= highest]
     progress.best_score = max(scores, default=None)
+    progress.scores = {step: score for step, score in progress.scores.items() if score <= highest}
     return progress
 
 

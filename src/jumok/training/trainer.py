@@ -463,7 +463,7 @@ class Trainer:
             self._cut_log(checkpoint)
         if checkpoint is None:
             return
-        self.progress = restore_progress(checkpoint, self.options.best_before)
+        self.progress = restore_progress(checkpoint, self.options.best_before, self.options.highest_score)
         self._elapsed_before = self.progress.elapsed
         is_same_order = require_same_order(checkpoint, self.epochs, allowed=self.options.new_order_allowed)
         restore_weights(self.model, checkpoint, self.group)
