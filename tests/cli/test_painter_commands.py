@@ -240,8 +240,8 @@ def test_validation_data_are_captions_and_a_directory_too(
 def test_the_size_of_pictures_is_no_setting(painted: Path, tmp_path: Path) -> None:
     data = painted / "captions.tsv", painted / "pictures"
     wrong: Any = "16"
-    with pytest.raises(ConfigError, match=r"`side='16'` cannot be used: give pixels, 8 to 256"):
-        train_painter(*data, out=tmp_path / "run", side=wrong)
+    with pytest.raises(ConfigError, match=r"`picture_size='16'` cannot be used: give the longer side"):
+        train_painter(*data, out=tmp_path / "run", picture_size=wrong)
     with pytest.raises(ConfigError, match=r"model\.height is that of the pictures"):
         train_painter(*data, out=tmp_path / "run", settings={"model.height": 64})
 
@@ -255,7 +255,7 @@ def test_bad_data_is_refused_before_anything_is_trained(jumok: Jumok, tmp_path: 
         ([*data, "--valid", data[0]], "captions.tsv: give a TSV, CSV, XLSX or JSONL file"),
         ([*data, "--valid", data[1], data[0]], "the name of a picture and a caption in each row"),
         ([*data, "--sheet", "2"], "--sheet has no effect"),
-        ([*data, "--side", "7"], "--side 7 cannot be used: give pixels, 8 to 256."),
+        ([*data, "--picture-size", "7"], "--picture-size 7 cannot be used: give the longer side in pixels, 8 to 256."),
     ):
         ended = jumok("train", "painter", *wrong, "-o", tmp_path / "run", *OPTIONS)
         assert (ended.code, said in ended.err) == (2, True), ended.err

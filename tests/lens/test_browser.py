@@ -809,6 +809,18 @@ def test_a_node_of_the_beam_tree_is_in_sight_when_it_is_walked_to(opened: Any, v
         visitor.page.set_viewport_size(size)
 
 
+def test_keys_pressed_faster_than_the_tree_is_drawn_all_count(opened: Any, trace: Trace) -> None:
+    assert trace.search is not None
+    parents = [node.parent for node in trace.search.nodes]
+    first = parents.index(0)
+    page = opened(view="beams", node=0)
+    key = "new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true})"
+    page.locator('.node[tabindex="0"]').evaluate(
+        f"(node) => {{ for (let n = 0; n < 2; n += 1) node.dispatchEvent({key}); }}"
+    )
+    page.wait_for_function(f"() => location.hash.includes('node={parents.index(first)}')")
+
+
 def test_a_figure_with_letters_that_xml_cannot_hold_is_saved(opened: Any) -> None:
     page = opened(view="compare", other="The\u00a0red \u0001horse \U0001f40e < & likes the horse.")
     figure = page.locator("figure").first

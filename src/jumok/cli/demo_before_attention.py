@@ -19,6 +19,7 @@ SETTINGS: dict[str, Any] = {
     "model.dropout": 0.0,
     "tokenizer.size": 2000,
     "batch.tokens": 384,
+    "optimizer.name": "adam",
     "optimizer.lr": 0.0025,
     "validate.sentences": 100,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jumok.cli.options import PATH, print_json, reading_flags
+from jumok.cli.options import PATH, PICTURE_SIZE, print_json, reading_flags
 from jumok.cli.processes import is_follower
 from jumok.cli.several_values import SeveralValuesCommand, labelled_files
 from jumok.cli.train_options import TrainOptions, train_options
@@ -29,9 +29,7 @@ from jumok.errors import ConfigError
     "subdirectory for each class; or two IDX files.",
 )
 @reading_flags("TEXT LABEL")
-@click.option(
-    "--picture-size", type=int, metavar="N", help="Scale pictures to N pixels, the longer side.  [default: at most 64]"
-)
+@PICTURE_SIZE
 @train_options
 @click.option(
     "--baseline", is_flag=True, help="Also train TF-IDF with logistic regression, for comparison (needs scikit-learn)."

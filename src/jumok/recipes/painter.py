@@ -47,7 +47,7 @@ from jumok.training.settings import Settings
 PICTURES_AT_A_TIME = 24  # in a batch
 CAPTIONS_LEFT_OUT = 0.1  # of the training pictures, so that the model learns what pictures look like in general
 MOST_WORDS = 2000  # of captions; if there are more, unknown words are not noticed
-SMALLEST_SIDE, LARGEST_SIDE = 8, 256  # of pictures that can be asked for
+SMALLEST, LARGEST = 8, 256  # longer side of pictures that can be asked for
 OF_THE_PICTURES = ("height", "width", "channels")
 TOKENS = "image_tokens"  # in the store: the captions with image tokens
 
@@ -58,7 +58,7 @@ def train_painter(
     *,
     out: PathLike,
     valid: Sequence[PathLike] | None = None,
-    side: int | None = None,
+    picture_size: int | None = None,
     columns: Columns | None = None,
     separator: str | None = None,
     sheet: str | int | None = None,
@@ -68,13 +68,13 @@ def train_painter(
     """Train a painter in the run directory `out`, or resume it. `captions` names a picture and its caption in each
     row, `pictures` is their directory; `valid` names two such paths.
 
-    `side` is that of the pictures in pixels; by default their own, but at most 64. `minutes` are shared by both stages;
-    `steps` and `epochs` count in each. How files are read is found out, and told by the event "file"; these arguments
-    choose instead: `columns`, of the picture and the caption, by name or number (from 1); `separator` of a CSV file;
-    `sheet` of a workbook; `encoding` of text. Further arguments: those of `TrainRequest`.
+    `picture_size`: the longer side that pictures are scaled to; by default their own, but at most 64 pixels. `minutes`
+    are shared by both stages; `steps` and `epochs` count in each. How files are read is found out, and told by the
+    event "file"; these arguments choose instead: `columns`, of the picture and the caption, by name or number (from 1);
+    `separator` of a CSV file; `sheet` of a workbook; `encoding` of text. Further arguments: those of `TrainRequest`.
     """
     reading = {"columns": columns, "separator": separator, "sheet": sheet, "encoding": encoding}
-    return train("painter", captions, pictures, out=out, valid=valid, side=side, **reading, **request)
+    return train("painter", captions, pictures, out=out, valid=valid, picture_size=picture_size, **reading, **request)
 
 
 class PainterRecipe(Recipe):
@@ -88,7 +88,7 @@ class PainterRecipe(Recipe):
         data: Sequence[PathLike],
         valid: Sequence[PathLike] | None = None,
         *,
-        side: int | None = None,
+        picture_size: int | None = None,
         columns: Columns | None = None,
         separator: str | None = None,
         sheet: str | int | None = None,
@@ -98,9 +98,12 @@ class PainterRecipe(Recipe):
         for files in (self.data, self.valid):
             if files:
                 require_captions_and_pictures(files)
-        if side is not None and not (isinstance(side, int) and SMALLEST_SIDE <= side <= LARGEST_SIDE):
-            raise ConfigError(f"`side={side!r}` cannot be used: give pixels, {SMALLEST_SIDE} to {LARGEST_SIDE}.")
-        self.side = side
+        if picture_size is not None and not (isinstance(picture_size, int) and SMALLEST <= picture_size <= LARGEST):
+            raise ConfigError(
+                f"`picture_size={picture_size!r}` cannot be used: give the longer side in pixels, "
+                f"{SMALLEST} to {LARGEST}."
+            )
+        self.picture_size = picture_size
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
         refuse_unused_for_pictures(self.reading, self.data, self.valid)
         self.kind, self.shape = CAPTIONED_PICTURES, PictureShape(32, 32, 3)
@@ -112,13 +115,13 @@ class PainterRecipe(Recipe):
         """See `Recipe`. Any patch will do: pictures are scaled so that patches fill them."""
         for name in settings.model:
             if name in OF_THE_PICTURES:
-                raise ConfigError(f"model.{name} is that of the pictures. Leave it out, or give `side=`.")
+                raise ConfigError(f"model.{name} is that of the pictures. Leave it out, or give `picture_size=`.")
         patch = settings.model.get("patch", PainterConfig.patch)
         super().check_settings(settings.changed({"model.height": patch, "model.width": patch}))
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. One shape for all pictures is chosen from the headers of their files."""
-        shape, why = survey_captioned(self.data, self.reading, self.side)
+        shape, why = survey_captioned(self.data, self.reading, self.picture_size)
         self.shape = fitted_shape(shape, settings.model.get("patch"))
         self.kind = captioned_pictures(self.shape, why, self.reading)
         return super().prepare(store, settings, **options)

@@ -130,7 +130,8 @@ function shortened(text) {
   return `${cut(text, end)}…`;
 }
 
-function walk(event, app, search, index, at) {
+function walk(event, app, search, focused, at) {
+  const index = search.nodes[app.place.node] ? app.place.node : focused; // keys may come faster than the tree is drawn
   const node = search.nodes[index];
   const same = search.nodes.map((_, other) => other).filter((other) => search.nodes[other].step === node.step);
   same.sort((a, b) => at.get(a)[1] - at.get(b)[1]);

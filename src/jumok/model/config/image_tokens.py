@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, require_at_least
 from jumok.model.config.base import BaseConfig
 
 PICTURE_FIELDS = ("height", "width", "channels", "patch", "codes", "code_width", "code_blocks")
@@ -25,6 +25,7 @@ class PictureFields(BaseConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_at_least(2, codes=self.codes)  # one code tells nothing
         if self.height % self.patch or self.width % self.patch:
             raise ConfigError(
                 f"A picture of {self.width} × {self.height} pixels cannot be cut into patches of patch={self.patch}. "
