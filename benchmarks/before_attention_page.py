@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "benchmarks" / "before_attention.md"
@@ -248,4 +251,6 @@ def plot(results: dict[str, Any]) -> None:
     reached.set_ylabel("per cent of the nearest")
     for place in places:
         place.legend(fontsize=8)
-    figure.savefig(PAGE.with_suffix(".png"), dpi=110)
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=110)
+    Image.open(drawn).convert("RGB").quantize(64).save(PAGE.with_suffix(".png"), optimize=True)  # a small file
