@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from toy_model import TOLERANCE, WORD, ToyModel, consistent
 
@@ -104,6 +104,7 @@ def test_early_finish_changes_nothing(seed, beam, penalty, limits, bias, data):
     length=st.integers(1, 20),
     more=st.integers(1, 20),
 )
+@example(total=0.0, gain=0.1, penalty=0.0, length=1, more=19)
 def test_the_bound_is_never_beaten_and_can_be_reached(total, gain, penalty, length, more):
     longest = length + more
     scoring = Scoring(1, torch.tensor([float(n) ** penalty for n in range(longest + 1)], dtype=torch.float64), gain)

@@ -81,7 +81,7 @@ class Scoring:
         make it, then its score <= U / divisor(l) <= U / divisor(length + 1). Without a length penalty both are U.
         Addition and division round monotonically, so without a bias this holds for the rounded numbers too.
         """
-        ceiling = totals + self.gain * (longest - length)
+        ceiling = totals + self.gain * (longest - length).to(totals.dtype)
         return self.score(ceiling, torch.where(ceiling <= 0, longest, (length + 1) * torch.ones_like(longest)))
 
 
