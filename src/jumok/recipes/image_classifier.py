@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from jumok.data.examples import Example
 from jumok.data.pictures import LABELLED_PICTURES, PictureBatch, PictureEpochs, reading_pictures
 from jumok.data.reading.options import Columns, reading_options
-from jumok.data.reading.pictures import LARGEST_SIDE, survey_pictures
+from jumok.data.reading.pictures import require_picture_size, survey_pictures
 from jumok.data.reading.unused_options import refuse_unused_for_pictures
 from jumok.engines.image_classifier.torch import TorchImageClassifier, standardised
-from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.config.image_classifier import HALVED
@@ -65,11 +64,7 @@ class ImageClassifierRecipe(LabelledRecipe):
         super().__init__(data, valid)
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
         refuse_unused_for_pictures(self.reading, self.data, self.valid)
-        if picture_size is not None and not (isinstance(picture_size, int) and 4 <= picture_size <= LARGEST_ASKED):
-            raise ConfigError(
-                f"`picture_size={picture_size!r}` cannot be used: give the longer side in pixels, 4 to "
-                f"{LARGEST_ASKED}. Without it, pictures have their own size, up to {LARGEST_SIDE}."
-            )
+        require_picture_size(picture_size, 4, LARGEST_ASKED)
         self.picture_size = picture_size
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:

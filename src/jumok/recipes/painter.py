@@ -23,6 +23,7 @@ from jumok.data.captioned import (
 from jumok.data.corpus import Corpus
 from jumok.data.reading.captions import require_captions_and_pictures, survey_captioned
 from jumok.data.reading.options import Columns, reading_options
+from jumok.data.reading.pictures import require_picture_size
 from jumok.data.reading.unused_options import refuse_unused_for_pictures
 from jumok.engines.image_tokens import encode_pictures
 from jumok.engines.painter.text import words_of
@@ -98,11 +99,7 @@ class PainterRecipe(Recipe):
         for files in (self.data, self.valid):
             if files:
                 require_captions_and_pictures(files)
-        if picture_size is not None and not (isinstance(picture_size, int) and SMALLEST <= picture_size <= LARGEST):
-            raise ConfigError(
-                f"`picture_size={picture_size!r}` cannot be used: give the longer side in pixels, "
-                f"{SMALLEST} to {LARGEST}."
-            )
+        require_picture_size(picture_size, SMALLEST, LARGEST)
         self.picture_size = picture_size
         self.reading = reading_options(columns=columns, separator=separator, sheet=sheet, encoding=encoding)
         refuse_unused_for_pictures(self.reading, self.data, self.valid)

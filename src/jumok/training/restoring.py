@@ -1,6 +1,5 @@
 """From a checkpoint back into a model, its optimizer and the progress of a training."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -12,7 +11,7 @@ from jumok.training.distributed import ProcessGroup
 from jumok.training.progress import Epochs, Progress
 
 
-def restore_progress(checkpoint: Checkpoint, best_before: float | None, highest: float = math.inf) -> Progress:
+def restore_progress(checkpoint: Checkpoint, best_before: float | None, highest: float) -> Progress:
     """The progress of the checkpoint. `best_before` is a score to beat that no checkpoint knows of. Scores above
     `highest` are of an earlier version, which measured something else: they are forgotten."""
     progress = Progress(**checkpoint.state["progress"])

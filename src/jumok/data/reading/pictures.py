@@ -19,7 +19,7 @@ from jumok.data.reading.labelled import NO_LABEL
 from jumok.data.reading.lines import EMPTY, Damage
 from jumok.data.reading.options import DEFAULT, ReadingOptions
 from jumok.data.reading.picture_tables import has_paths_of_pictures, paths_with_labels
-from jumok.errors import InputError, counted
+from jumok.errors import ConfigError, InputError, counted
 from jumok.pictures import (
     PICTURE_SUFFIXES,
     PictureShape,
@@ -108,6 +108,15 @@ def survey_pictures(paths: Paths, options: ReadingOptions = DEFAULT, side: int |
 def _none_usable(paths: Paths, rejections: Rejections) -> str:
     left_out = f"all were left out:\n{rejections.render()}" if rejections.total else "there are none."
     return f"{', '.join(map(str, paths))}: no picture with a label that can be used; {left_out}"
+
+
+def require_picture_size(size: int | None, smallest: int, largest: int) -> None:
+    """Raises unless the longer side that pictures are to be scaled to is within these bounds, or not given."""
+    if size is not None and not (isinstance(size, int) and smallest <= size <= largest):
+        raise ConfigError(
+            f"`picture_size={size!r}` cannot be used: give the longer side in pixels, {smallest} to {largest}. "
+            f"Without it, pictures have their own size, up to {LARGEST_SIDE}."
+        )
 
 
 def choose_shape(measured: Iterable[PictureShape], side: int | None = None) -> tuple[PictureShape, str]:
