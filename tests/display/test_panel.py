@@ -91,6 +91,14 @@ def test_after_a_resume_the_curve_and_the_best_score_go_on() -> None:
     assert "12.3" in text
 
 
+def test_the_best_is_what_the_training_calls_so_even_if_an_earlier_version_scored_in_another_way() -> None:
+    status = Status()
+    status.update({"event": "valid", "step": 5, "score": 91.0, "best": True, "accuracy": 0.91})
+    status.update({"event": "valid", "step": 10, "score": -0.2, "best": True, "accuracy": 0.93})
+    status.update({"event": "valid", "step": 15, "score": -0.3, "best": False, "accuracy": 0.94})
+    assert list(status.best.values()) == ["93.0%"]
+
+
 def test_after_a_resume_only_what_was_done_since_counts() -> None:
     status = Status()
     status.update(SETTINGS)

@@ -114,7 +114,7 @@ class Status:
         if "averaged" in event and not event.get("best", True):  # logs of older versions do not say it
             return  # it is not used: what is shown stays
         self.metrics, self.samples = named_metrics(event), event.get("samples", [])
-        if event["score"] > self._best_score:
+        if event.get("best", event["score"] > self._best_score):
             self.best, self._best_score = self.metrics, event["score"]
         if "averaged" not in event:
             self.scores += [event[key] for key, _, _ in METRICS if key in event][:1]
