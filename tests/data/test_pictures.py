@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jumok.data.corpus import Corpus, prepare_corpus
-from jumok.data.pictures import LABELLED_PICTURES, PictureEpochs, erased, mirrored, shifted
+from jumok.data.pictures import LABELLED_PICTURES, PictureBatch, PictureEpochs, erased, mirrored, mixed, shifted
 from jumok.pictures import png_bytes
 from jumok.recipes.mirroring import mirroring_keeps_the_meaning
 from jumok.seeds import bit_stream
@@ -54,6 +54,31 @@ def test_a_share_of_the_pictures_has_one_rectangle_hidden() -> None:
     assert np.array_equal(erased(PICTURES, bits(), 0.0), PICTURES)
 
 
+def test_pictures_are_mixed_in_pairs_by_the_share_that_their_class_keeps() -> None:
+    labels = np.arange(200)  # every picture is of a class of its own
+    batch = PictureBatch(PICTURES, labels, labels, np.ones(200, np.float32), labels + 1)
+    found = mixed(batch, bits(), 1.0)
+    assert sorted(found.partners.tolist()) == labels.tolist()
+    assert (found.partners != labels).mean() > 0.9
+    [share] = set(found.shares.tolist())
+    assert 0.05 < share < 0.95  # else the next line would show little
+    mixture = share * PICTURES.astype(np.float64) + (1 - share) * PICTURES[found.partners].astype(np.float64)
+    assert np.abs(found.pictures - mixture).max() <= 0.5 + 1e-4
+    assert found.pictures.dtype == np.uint8
+    assert np.array_equal(found.labels, batch.labels)
+    assert np.array_equal(found.lines, batch.lines)
+
+
+@pytest.mark.parametrize("concentration", [0.05, 0.2, 1.0])
+def test_shares_of_mixtures_have_the_beta_distribution(concentration: float) -> None:
+    one = PictureBatch(PICTURES[:1], np.zeros(1, int), np.zeros(1, int), np.ones(1, np.float32), np.ones(1, int))
+    stream = bits()
+    shares = np.array([mixed(one, stream, concentration).shares[0] for _ in range(4000)])
+    assert 0 <= shares.min() <= shares.max() <= 1
+    assert shares.mean() == pytest.approx(0.5, abs=0.03)
+    assert shares.var() == pytest.approx(1 / (4 * (2 * concentration + 1)), rel=0.05)
+
+
 def corpus_of(tmp_path: Path, one: np.ndarray, other: np.ndarray, count: int = 60) -> Corpus:
     draw = np.random.default_rng(0)
     for name, drawn in (("one", one), ("other", other)):
@@ -79,7 +104,7 @@ TOP = LEFT.transpose(1, 0, 2)
 
 def test_batches_are_the_same_for_a_seed_and_differ_between_epochs(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, LEFT, TOP)
-    options = {"tokens": 16, "seed": 3, "shift": 1, "mirror": True, "erase": 0.5}
+    options = {"tokens": 16, "seed": 3, "shift": 1, "mirror": True, "erase": 0.5, "mixup": 0.3}
     epochs, again = (PictureEpochs(corpus, **options) for _ in range(2))  # type: ignore[arg-type]
     assert epochs.size(0) == -(-len(corpus.train) // 16)
     first = list(epochs.batches(0, range(epochs.size(0))))
@@ -88,10 +113,13 @@ def test_batches_are_the_same_for_a_seed_and_differ_between_epochs(tmp_path: Pat
     )
     [third] = again.batches(0, [2])  # alone, as after a restart
     assert np.array_equal(third.pictures, first[2].pictures)
+    assert np.array_equal(third.shares, first[2].shares)
+    assert len({float(batch.shares[0]) for batch in first}) == len(first)
     [other] = again.batches(1, [2])
     assert not np.array_equal(other.pictures, first[2].pictures)
     largest = epochs.largest()
     assert largest.tokens == 16
+    assert np.array_equal(largest.shares, np.ones(16))
     assert largest.pictures.shape == (16, 6, 6, 1)
 
 

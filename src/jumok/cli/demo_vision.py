@@ -10,7 +10,8 @@ from jumok.engines.loading import load
 from jumok.pictures import Pixels, png_bytes
 
 TRAIN, TEST = 8000, 800
-SETTINGS: dict[str, Any] = {"model.patch": 8, "augment.erase": 0.0}  # large patches: more pictures in a minute
+# Large patches: more pictures in a minute. A shape that is hidden in part, or mixed with another, is a different one.
+SETTINGS: dict[str, Any] = {"model.patch": 8, "augment.erase": 0.0, "augment.mixup": 0.0}
 SHOWN = 8
 
 

@@ -1,4 +1,4 @@
-"""Batches of pictures, varied at random in each epoch: moved by a few pixels, mirrored, a part of them hidden.
+"""Batches of pictures, varied at random in each epoch: moved by a few pixels, mirrored, a part of them hidden, mixed.
 All is done on bytes, a whole batch at a time; what is drawn depends on (seed, epoch, batch) alone."""
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,6 +59,8 @@ class PictureBatch(Rows):
 
     pictures: PictureArray  # [B, H, W, C]
     labels: IdArray  # [B]
+    partners: IdArray  # [B] classes of the pictures that these are mixed with
+    shares: npt.NDArray[np.float32]  # [B] of their own class in each mixture; 1 is not mixed
     lines: IdArray
 
     @property
@@ -69,16 +71,24 @@ class PictureBatch(Rows):
 
 class PictureEpochs(CorpusEpochs):
     """Batches of pictures with labels; `batch.tokens` is their number in a batch. `shift`: they are moved by up to so
-    many pixels; `mirror`: half of them are mirrored; `erase`: this share of them has a rectangle of noise."""
+    many pixels; `mirror`: half of them are mirrored; `erase`: this share of them has a rectangle of noise; `mixup`:
+    they are mixed in pairs, see `mixed`."""
 
     columns = ("picture",)
-    augmentations = ("shift", "mirror", "erase")
+    augmentations = ("shift", "mirror", "erase", "mixup")
 
     def __init__(
-        self, corpus: Corpus, *, shift: int = 0, mirror: bool = False, erase: float = 0.0, **options: Any
+        self,
+        corpus: Corpus,
+        *,
+        shift: int = 0,
+        mirror: bool = False,
+        erase: float = 0.0,
+        mixup: float = 0.0,
+        **options: Any,
     ) -> None:
         super().__init__(corpus, **options)
-        self.shift, self.mirror, self.erase = shift, mirror, erase
+        self.shift, self.mirror, self.erase, self.mixup = shift, mirror, erase, mixup
         assert isinstance(corpus.encoder, PictureEncoder)
         self.shape = corpus.encoder.shape
 
@@ -93,7 +103,8 @@ class PictureEpochs(CorpusEpochs):
             pictures = mirrored(pictures, bits)
         if self.erase:
             pictures = erased(pictures, bits, self.erase)
-        return self._batch(pictures, indices)
+        batch = self._batch(pictures, indices)
+        return mixed(batch, bits, self.mixup) if self.mixup else batch
 
     def _plain(self, indices: Indices) -> PictureBatch:
         return self._batch(self._pictures(indices), indices)
@@ -105,7 +116,9 @@ class PictureEpochs(CorpusEpochs):
         return self.corpus.train.gather_rows("picture", indices).reshape(-1, *self.shape.dimensions)
 
     def _batch(self, pictures: PictureArray, indices: Indices) -> PictureBatch:
-        return PictureBatch(pictures, self._column("label", indices), self._column("line", indices))
+        labels = self._column("label", indices)
+        shares = np.ones(len(labels), np.float32)
+        return PictureBatch(pictures, labels, labels, shares, self._column("line", indices))
 
 
 def _numbers(bits: np.random.Philox, count: int, below: int) -> npt.NDArray[np.int64]:
@@ -146,6 +159,28 @@ def erased(pictures: PictureArray, bits: np.random.Philox, share: float) -> Pict
     result = pictures.copy()
     result[chosen] = np.where(hidden[..., None], noise, some)
     return result
+
+
+def mixed(batch: PictureBatch, bits: np.random.Philox, concentration: float) -> PictureBatch:
+    """Each picture mixed with another one of the batch (mixup, Zhang et al. 2018), all by the same share. It is drawn
+    from Beta(concentration, concentration), so that it is most often close to 0 or 1."""
+    share = _beta(bits, concentration)
+    others = bits.random_raw(len(batch.labels)).argsort(kind="stable")
+    mixture = share * batch.pictures.astype(np.float32) + (1 - share) * batch.pictures[others].astype(np.float32)
+    return replace(
+        batch,
+        pictures=np.rint(mixture).astype(np.uint8),
+        partners=batch.labels[others],
+        shares=np.full_like(batch.shares, share),
+    )
+
+
+def _beta(bits: np.random.Philox, concentration: float) -> float:
+    """A number from 0 to 1, of the symmetric beta distribution with a concentration of at most 1 (Jöhnk 1964)."""
+    while True:
+        one, other = (bits.random_raw(2) / 2.0**64) ** (1 / concentration)
+        if 0 < one + other <= 1:
+            return float(one / (one + other))
 
 
 def _spans(bits: np.random.Philox, count: int, side: int) -> npt.NDArray[np.bool_]:

@@ -33,6 +33,7 @@ PICTURES_AT_A_TIME = 64
 PEAK_RATE = 3e-3
 SHIFT_SHARE = 1 / 14  # of the longer side
 ERASE = 0.25
+MIXUP = 0.2
 SIZES: dict[str, Any] = {  # with the preset "auto"
     "preset": "tiny",
     "model.encoder_layers": 2,
@@ -116,6 +117,7 @@ class ImageClassifierRecipe(LabelledRecipe):
             Choice("augment.shift", shift, f"pictures are {shape}"),
             Choice("augment.mirror", mirror, why),
             Choice("augment.erase", ERASE, "suits pictures"),
+            Choice("augment.mixup", MIXUP, "suits pictures"),
         )
 
     def config(self, settings: Settings) -> BaseConfig:
@@ -132,18 +134,26 @@ class ImageClassifierRecipe(LabelledRecipe):
         return preset_config(settings.preset, vocabulary=self.encoder.size, task=self.task, **values)
 
     def loss(self, model: ImageClassifier, settings: Settings) -> Callable[[PictureBatch], Tensor]:
-        """Cross-entropy."""
+        """Cross-entropy. A mixture of two pictures is to be recognised as both, by their shares."""
         weights, encoder = self.class_weights(), self.encoder
 
         def loss(batch: PictureBatch) -> Tensor:
             device = device_of(model)
-            return nn.functional.cross_entropy(
-                model(standardised(batch.pictures, encoder, device)).float(),
-                to_device(torch.from_numpy(batch.labels), device),
-                weight=to_device(weights, device),
-                label_smoothing=settings.loss.smoothing,
-                reduction="sum",
+            scores = model(standardised(batch.pictures, encoder, device)).float()
+            labels, partners, shares = (
+                to_device(torch.from_numpy(array), device) for array in (batch.labels, batch.partners, batch.shares)
             )
+            own, other = (
+                nn.functional.cross_entropy(
+                    scores,
+                    classes,
+                    weight=to_device(weights, device),
+                    label_smoothing=settings.loss.smoothing,
+                    reduction="none",
+                )
+                for classes in (labels, partners)
+            )
+            return (shares * own + (1 - shares) * other).sum()
 
         return loss
 

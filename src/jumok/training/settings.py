@@ -53,6 +53,9 @@ class AugmentSettings(_Section):
     shift: int | None = Field(default=None, ge=0, le=64, description="pictures are moved by up to so many pixels")
     mirror: bool | None = Field(default=None, description="half of the pictures are mirrored")
     erase: float | None = Field(default=None, ge=0, le=1, description="share of the pictures with a part hidden")
+    mixup: float | None = Field(
+        default=None, ge=0, le=1, description="pictures are mixed in pairs, by shares of Beta(mixup, mixup); 0 is off"
+    )
 
 
 class BatchSettings(_Section):
