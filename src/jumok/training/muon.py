@@ -96,30 +96,34 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
             for weight, heights in zip(group["params"], self._heights, strict=True)
             if weight.grad is not None
         ]
-        directions = [self._direction(weight, group["momentum"]) for weight, _ in stacked]
+        weights = [weight for weight, _ in stacked]
+        directions = self._directions(weights, group["momentum"])
         blocks = [
             block
             for direction, (_, heights) in zip(directions, stacked, strict=True)
-            for block in torch.split(direction.flatten(1), list(heights))
+            for block in torch.split(self._group.full_tensor(direction).flatten(1), list(heights))
         ]
         updates = iter(self._orthogonalise_all(blocks))
-        for weight, heights in stacked:
-            update = torch.cat([next(updates) for _ in heights]).view(weight.shape)
-            own = self._group.local_part(update, weight)
-            weight.add_(own if self.found_inf is None else own * (1 - self.found_inf), alpha=-group["lr"])
-
-    def _direction(self, weight: Tensor, momentum: float) -> Tensor:
-        """The gradient with Nesterov momentum; of a sharded weight the whole of it."""
-        gradient, state = weight.grad, self.state[weight]
-        assert gradient is not None
+        whole = (torch.cat([next(updates) for _ in heights]).view(weight.shape) for weight, heights in stacked)
+        own = [self._group.local_part(update, weight) for update, weight in zip(whole, weights, strict=True)]
         if self.found_inf is not None:
-            gradient = torch.where(self.found_inf > 0, torch.zeros_like(gradient), gradient)
-        if not state:
-            state["momentum"] = torch.zeros_like(weight)
-        before: Tensor = state["momentum"]
-        moved = before * momentum + gradient
-        before.copy_(moved if self.found_inf is None else torch.where(self.found_inf > 0, before, moved))
-        return self._group.full_tensor(gradient.add(before, alpha=momentum))
+            torch._foreach_mul_(own, 1 - self.found_inf)
+        torch._foreach_add_(weights, own, alpha=-group["lr"])
+
+    def _directions(self, weights: Sequence[Tensor], momentum: float) -> Sequence[Tensor]:
+        """The gradients with Nesterov momentum. If the step is skipped, zeros, and the momenta stay as they are."""
+        for weight in weights:
+            if not self.state[weight]:
+                self.state[weight]["momentum"] = torch.zeros_like(weight)
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        momenta = [self.state[weight]["momentum"] for weight in weights]
+        decay: float | Tensor = momentum
+        if (skipped := self.found_inf) is not None:
+            gradients = [torch.where(skipped > 0, 0.0, gradient) for gradient in gradients]
+            decay = torch.where(skipped > 0, 1.0, momentum)
+        torch._foreach_mul_(momenta, decay)
+        torch._foreach_add_(momenta, gradients)
+        return torch._foreach_add(gradients, momenta, alpha=momentum)
 
     def _orthogonalise_all(self, blocks: Sequence[Tensor]) -> list[Tensor]:
         """The updates of matrices of any shapes: all of one shape at once, this process its share of them."""
