@@ -60,9 +60,9 @@ def seal(model: Path) -> None:
         (directory / MANIFEST).write_text(json.dumps({"format": 1, "files": files}))
 
 
-def replaced(name: str, content: bytes) -> Callable[[Path], None]:
+def replaced(name: str, content: bytes | Callable[[], bytes]) -> Callable[[Path], None]:
     def attack(model: Path) -> None:
-        (model / name).write_bytes(content)
+        (model / name).write_bytes(content() if callable(content) else content)
         seal(model)
 
     return attack
@@ -117,7 +117,7 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "absolute": listed("/etc/passwd"),
     **{f"link-{name}": linked(name) for name in (CONFIG, WEIGHTS, TOKENIZER, MANIFEST)},
     "header-said": replaced(WEIGHTS, header(1 << 62, b"{}")),
-    "header-real": replaced(WEIGHTS, header(60 << 20, b"{" + b" " * ((60 << 20) - 2) + b"}")),
+    "header-real": replaced(WEIGHTS, lambda: header(60 << 20, b"{" + b" " * ((60 << 20) - 2) + b"}")),
     "header-nested": replaced(WEIGHTS, header(400_006, b'{"w":' + b"[" * 200_000 + b"]" * 200_000 + b"}")),
     "keys-twice": replaced(CONFIG, b'{"d_model": 16, "d_model": 16}'),
     "huge-width": configured(d_model=1 << 23, heads=1),
