@@ -26,6 +26,7 @@ SMALL = [
         "model.dropout=0.1",
         "batch.tokens=256",
         "optimizer.lr=0.01",
+        "optimizer.name=adam",  # so few steps are not enough for Muon
         "checkpoint.every=1000",
         "validate.every=15",
         "log.every=10",

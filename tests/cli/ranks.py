@@ -21,6 +21,7 @@ STEPS = 50
 # The same update from three small batches, whoever has them, the last of an epoch from fewer.
 SHARED = ["--set=batch.tokens=128", "--set=batch.accumulate=3", "--set=log.every=1"]
 SHARED += ["--set=validate.every=10", "--set=validate.sentences=3", "--set=checkpoint.every=10"]
+BY_MUON = "--set=optimizer.name=muon"  # as translators and classifiers of pictures learn, if nothing else is given
 UNEVEN = "--set=batch.tokens=120"  # the classifier's corpus is a multiple of three batches of 128
 # Tensors of more than 32,768 numbers: PyTorch divides the work on smaller ones among fewer threads.
 LARGER = ["--set=model.d_model=64", "--set=batch.tokens=640", "--set=batch.accumulate=2", "--set=checkpoint.every=3"]
@@ -99,7 +100,7 @@ def arguments_of(task: str, directory: Path, how: str = "one") -> list[str]:
     """A training of `STEPS` steps."""
     shard = ["--shard"] if how == "sharded" else []
     if task == "translator":
-        return [*train_arguments(directory, "unused", STEPS), *SHARED, *shard]
+        return [*train_arguments(directory, "unused", STEPS), *SHARED, *shard, BY_MUON]
     file, options = {"classifier": ("a.tsv", [*CLASSIFIER, *SHARED, UNEVEN]), "lm": ("a.en", [*LM, *SHARED])}[task]
     return [str(directory / file), f"--steps={STEPS}", *options, *shard]
 
@@ -132,7 +133,9 @@ def in_bfloat16(directory: Path) -> Iterator[tuple[str, Job]]:
 def by_muon(directory: Path) -> Iterator[tuple[str, Job]]:
     """Classifiers of pictures, by one, by two, by two that share the model, by changing numbers of processes, and by
     two on a card."""
-    small = [setting for setting in CLASSIFIER if "batch" not in setting and "log" not in setting]
+    small = [
+        setting for setting in CLASSIFIER if not any(name in setting for name in ("batch", "log", "optimizer.name"))
+    ]
     options = [str(directory / "labels.tsv"), *small, *MUON]
     for how, count in (("one", 1), ("two", 2), ("sharded", 2)):
         arguments = [*options, f"--steps={MUON_STEPS}", *(["--shard"] if how == "sharded" else [])]
@@ -149,7 +152,7 @@ def in_float16(directory: Path) -> Iterator[tuple[str, Job]]:
     """A few steps of a language model that learns by Muon and Adam, the first of which overflow."""
     for how, count in (("one", 1), ("sharded", 2)):
         more = [f"--steps={2 * OVERFLOWS}", f"--set=checkpoint.every={OVERFLOWS}", "--set=validate.every=100"]
-        arguments = [*arguments_of("lm", directory, how), *more, "--set=optimizer.name=muon", "--precision=float16"]
+        arguments = [*arguments_of("lm", directory, how), *more, BY_MUON, "--precision=float16"]
         yield f"float16 {how}", Job(f"float16-{how}", count, arguments, task="lm", exports=False)
 
 

@@ -12,6 +12,7 @@ from jumok.training.records import read_log
 KILLS, KILLS_IN_ONE_EPOCH, STEPS, LAST_OF_ONE_THREAD = 30, 10, 140, 60
 # Two pairs a batch make an epoch long enough to be killed in ten times.
 SETTINGS = ["--set=batch.tokens=24", "--set=log.every=1", "--set=checkpoint.every=3", "--set=validate.every=35"]
+SETTINGS += ["--set=optimizer.name=muon"]  # as a user's translator learns
 
 
 def test_thirty_kills_change_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from jumok.bundle import load_bundle
 from jumok.engines.loading import load
 from jumok.errors import ChangedDataError, CheckpointError, ConfigError, JumokError
+from jumok.model.config import preset as preset_config
 from jumok.model.stacks import Decoder, Encoder
 from jumok.recipes.training import plan, train
 from jumok.recipes.translator import train_translator
@@ -349,6 +350,39 @@ def test_a_plan_says_what_training_would_do_and_leaves_nothing(tmp_path: Path) -
     assert planned.settings.to_dict() == record["settings"]
     config = tomllib.loads(planned.to_toml())
     assert config["stop"]["steps"] == planned.steps == record["settings"]["stop"]["steps"]
+
+
+def test_tiny_has_a_deep_encoder_and_learns_by_muon_unless_something_else_is_asked_for(tmp_path: Path) -> None:
+    corpus = write_task(tmp_path, 60, str)
+
+    def found(preset: str, **settings: Any) -> tuple[object, ...]:
+        model = plan("translator", *corpus, steps=3, preset=preset, settings=settings).settings
+        config = preset_config(preset, vocabulary=300, **model.model)
+        return model.optimizer.name, *(config.to_dict()[f"{stack}_layers"] for stack in ("encoder", "decoder"))
+
+    assert found("tiny") == ("muon", 6, 2)
+    asked = {"optimizer.name": "adam", "model.encoder_layers": 4, "model.decoder_layers": 4}
+    assert found("tiny", **asked) == ("adam", 4, 4)
+    assert found("base") == (None, 6, 6)
+    assert found("rnn") == (None, 2, 2)
+
+
+def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_optimizer_when_settings_change(tmp_path: Path) -> None:
+    """It recorded neither: `tiny` had four layers in each stack, and learned by Adam."""
+    corpus = write_task(tmp_path, 60, str)
+    run, small = tmp_path / "run", {"model.d_model": 16, "model.heads": 2, "model.d_ff": 16, "batch.tokens": 200}
+    before = {**small, "model.encoder_layers": 4, "model.decoder_layers": 4, "optimizer.name": "adam"}
+    train_translator(*corpus, out=run, steps=2, preset="tiny", settings=before)
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    for settings in (record["asked"], record["settings"]):
+        del settings["model"]["encoder_layers"], settings["model"]["decoder_layers"], settings["optimizer"]["name"]
+    (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    ended = train_translator(*corpus, out=run, steps=4, preset="tiny", settings=small, continue_with_changes=True)
+    assert ended.steps == 4
+    config = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))
+    assert (config["encoder_layers"], config["decoder_layers"]) == (4, 4)
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert record["settings"]["optimizer"]["name"] == "adam"
 
 
 @pytest.mark.parametrize(

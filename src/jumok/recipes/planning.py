@@ -136,11 +136,13 @@ def recorded_plan(recipe: Recipe, settings: Settings, steps: int) -> Plan:
 
 
 def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: Choice) -> Plan:
-    """The choices of the task, then those of `auto`, of what was not asked for."""
+    """The choices of the task, then those of `auto`, then of the task with that preset, of what was not asked for."""
     by_task = [_shared(choice, group.size) for choice in recipe.choices(asked) if not asked.has(choice.name)]
     chosen = asked.changed({choice.name: choice.value for choice in by_task})
     sizes = choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size)
-    choices = (*first, *_hardware_choices(asked), *by_task, *sizes)
+    chosen = chosen.changed({choice.name: choice.value for choice in sizes})
+    suited = [choice for choice in recipe.choices_for(chosen.preset) if not chosen.has(choice.name)]
+    choices = (*first, *_hardware_choices(asked), *by_task, *sizes, *suited)
     settings = asked.changed({choice.name: choice.value for choice in choices})
     return replace(recorded_plan(recipe, settings, 0), choices=choices)
 

@@ -111,6 +111,10 @@ class Recipe(ABC):
         """What suits this task and its data better than what suits most; used where nothing else was given."""
         return ()
 
+    def choices_for(self, size: str) -> Sequence[Choice]:
+        """The same, where it depends on the preset: `size` is the one that was chosen."""
+        return ()
+
     def card(self) -> Mapping[str, Any]:
         """What the model's card says beside what it says of every model."""
         return {}

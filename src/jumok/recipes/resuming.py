@@ -110,9 +110,13 @@ def _reading_explained(reading: Mapping[str, Any]) -> str:
     return f", read with {', '.join(arguments)}" if reading else ""
 
 
-def sizes_of_the_model(asked: Settings, before: Mapping[str, Any]) -> Settings:
-    """What was asked for, with the sizes of the existing model where none were: the corpus may suggest others now."""
-    kept = {f"model.{name}": value for name, value in before["model"].items() if name != "dropout"}
+def sizes_of_the_model(asked: Settings, before: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
+    """What was asked for, with the sizes and the optimizer of the existing model, which has this config, where none
+    were: the corpus, or another version of Jumok, may suggest others now."""
+    layers = {name: config[name] for name in ("encoder_layers", "decoder_layers") if name in config}
+    sizes = layers | {name: value for name, value in before["model"].items() if name != "dropout"}
+    kept = {f"model.{name}": value for name, value in sizes.items()}
+    kept["optimizer.name"] = before["optimizer"].get("name") or "adam"
     kept = {name: value for name, value in kept.items() if not asked.has(name)}
     return asked.changed(kept | ({"preset": before["preset"]} if asked.preset == "auto" else {}))
 

@@ -307,7 +307,10 @@ class _Job:
         return plan, length
 
     def _new_plan(self) -> Plan:
-        asked = self.asked if self.before is None else sizes_of_the_model(self.asked, self.before["settings"])
+        asked = self.asked
+        if self.before is not None:
+            recorded = self.before["settings"]
+            asked = sizes_of_the_model(asked, recorded, self.recipe.config(Settings.from_dict(recorded)).to_dict())
         plan = resolve_settings(self.recipe, asked, began=self.began, group=self.group, on_event=self.on_event)
         if self.before is not None:
             old = Settings.from_dict(self.before["settings"])

@@ -33,6 +33,7 @@ from jumok.training.settings import Settings
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
 CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
+ENCODER_LAYERS, DECODER_LAYERS = 6, 2  # of `tiny`
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed
 
@@ -94,6 +95,16 @@ class TranslatorRecipe(Recipe):
         if both < len(texts) / 2:
             return ()
         return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
+
+    def choices_for(self, size: str) -> Sequence[Choice]:
+        """For small models, what teaches most in some minutes and translates fast (benchmarks/multi30k.md)."""
+        if size != "tiny":
+            return ()
+        return (
+            Choice("optimizer.name", "muon", "learns more from each batch"),
+            Choice("model.encoder_layers", ENCODER_LAYERS, "a deep encoder learns as well, with fewer steps to decode"),
+            Choice("model.decoder_layers", DECODER_LAYERS, "most of the time of a translation is its decoder's"),
+        )
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share
