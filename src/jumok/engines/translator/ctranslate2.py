@@ -30,9 +30,8 @@ from jumok.tokenizer import EOS, Tokenizer
 # twentieth of the speed.
 PATIENCE = 1.6
 FAST_TOKENS = 512  # in a batch with a shortlist: the fewer sentences share it, the shorter it is
-BATCHES_EACH = 8  # for every worker: with fewer, one worker finishes long before the other
 LEAST_TOKENS = 256  # in a batch: smaller batches hardly take less time
-EFFICIENT_TOKENS = 1024  # larger batches hardly take less time per token; 256 take a fifth more
+EFFICIENT_TOKENS = 1024  # per token, 256 take a tenth more time, and 2,800 a quarter more in greedy search
 BATCHES_AHEAD = 3  # for every worker, waiting in CTranslate2: those that are left after an interrupt
 SCORED_TOKENS = 4096  # padded tokens in a batch, when scoring or aligning given targets
 
@@ -181,10 +180,10 @@ class Ctranslate2Translator:
             return self.fallback()
 
     def _budget(self, tokens: int, options: SearchOptions) -> int:
-        """The padded tokens of a batch, rows of the beam counted: as many as the options allow, but so few that all
-        workers are busy until the end; an efficient number, if every worker still has two batches."""
-        shares = {batches: -(-tokens // (self._model.workers * batches)) for batches in (2, BATCHES_EACH)}
-        budget = max(shares[BATCHES_EACH], min(shares[2], EFFICIENT_TOKENS), LEAST_TOKENS) * options.rows
+        """The padded tokens of a batch, rows of the beam counted: an efficient number, if the options allow it and
+        every worker has two batches then; else fewer, so that all workers are busy until the end."""
+        share = -(-tokens // (2 * self._model.workers))
+        budget = max(min(share, EFFICIENT_TOKENS), LEAST_TOKENS) * options.rows
         most = options.batch_tokens if self._fast is None else min(options.batch_tokens, FAST_TOKENS * options.rows)
         return min(most, budget)
 

@@ -260,7 +260,8 @@ class TextTranslator(Facade):
             if len(best) < len(ids):
                 return Source(text, best, capitals=True)
         elif self._is_uncased:
-            ids = self._fewest_tokens(lower_case(text, language))
+            small = lower_case(text, language)
+            ids = ids if small == text else self._fewest_tokens(small)
         elif is_title_case(text):
             best = self._fewest_tokens(sentence_case(text, language))
             ids = best if len(best) <= TITLE_TOKENS * len(ids) else ids  # names have capital letters anyway
