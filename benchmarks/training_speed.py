@@ -95,8 +95,10 @@ def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
         command = [sys.executable, "-m", "jumok", "train", "translator", *map(str, data), "-o", f"{directory}/run"]
         command += ["--preset", size, "--steps", str(steps + 2), "--set", f"tokenizer.size={VOCABULARY}"]
         command += ["--set", f"batch.tokens={BATCH_TOKENS}", "--set", "log.every=2", "--set", "validate.sentences=1"]
-        # For so few steps it would choose no dropout.
-        command += ["--set", f"model.dropout={preset(size, vocabulary=VOCABULARY).dropout}"]
+        # The model and the optimizer of the plain loop, not what it would choose for so few steps.
+        model = preset(size, vocabulary=VOCABULARY).to_dict()
+        same = {f"model.{name}": model[name] for name in ("encoder_layers", "decoder_layers", "dropout")}
+        command += [f"--set={name}={value}" for name, value in {**same, "optimizer.name": "adam"}.items()]
         memory = watch_memory(command)
         log = [json.loads(line) for line in Path(directory, "run", "log.jsonl").read_text().splitlines()]
     trained = [entry for entry in log if entry["event"] == "train"]

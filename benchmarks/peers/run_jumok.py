@@ -27,7 +27,8 @@ def train(job: Job, clock: Clock) -> None:
     settings = {
         "tokenizer.size": job["model"]["vocabulary"],
         "batch.tokens": job["batch_tokens"],
-        "model.dropout": job["model"]["dropout"],  # for so few steps it would choose none
+        # The model of the others, not what it would choose for so few steps.
+        **{f"model.{name}": job["model"][name] for name in ("encoder_layers", "decoder_layers", "dropout")},
         "augment.case": 0.0,  # the others do not have it
         "optimizer.name": "adam",
         "validate.every": 1_000_000,
