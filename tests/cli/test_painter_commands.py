@@ -21,6 +21,7 @@ from jumok.recipes import training
 from jumok.recipes.painter import train_painter
 from jumok.recipes.training import plan
 from jumok.training import auto
+from jumok.training.settings import parse_assignments
 from jumok.training.trainer import StoppedEarly, Trainer
 
 pytestmark = pytest.mark.xdist_group("painter")
@@ -170,9 +171,7 @@ def test_a_finished_painter_is_not_trained_again(jumok: Jumok, painted: Path, tm
 def test_a_training_stopped_in_either_stage_ends_with_the_same_weights(
     painted: Path, tmp_path: Path, stage: int
 ) -> None:
-    settings = {
-        name: json.loads(value) for name, value in (option[6:].split("=") for option in OPTIONS if "--set" in option)
-    }
+    settings = parse_assignments(option.removeprefix("--set=") for option in OPTIONS if "--set" in option)
     now, steps = 0, 0
 
     def on_event(event: object) -> None:

@@ -101,7 +101,9 @@ def urls(run: Path, tokenizer: Tokenizer) -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="module")
 def visitor() -> Iterator[Visitor]:
     with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # Without a graphics card, to imitate one takes longer than to paint without.
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=flags)
         context = chromium.new_context(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
         context.set_default_timeout(600_000)  # milliseconds; 30 seconds are too few on a busy machine
         context.grant_permissions(["clipboard-read", "clipboard-write"])
