@@ -100,10 +100,11 @@ class TranslatorRecipe(Recipe):
         """For small models, what teaches most in some minutes and translates fast (benchmarks/multi30k.md)."""
         if size != "tiny":
             return ()
+        why = "as good as 4 and 4 layers after the same time, and translates faster"
         return (
             Choice("optimizer.name", "muon", "learns more from each batch"),
-            Choice("model.encoder_layers", ENCODER_LAYERS, "a deep encoder learns as well, with fewer steps to decode"),
-            Choice("model.decoder_layers", DECODER_LAYERS, "most of the time of a translation is its decoder's"),
+            Choice("model.encoder_layers", ENCODER_LAYERS, why),
+            Choice("model.decoder_layers", DECODER_LAYERS, why),
         )
 
     def card(self) -> dict[str, Any]:
