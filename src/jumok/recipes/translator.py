@@ -97,7 +97,8 @@ class TranslatorRecipe(Recipe):
         return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
 
     def choices_for(self, size: str) -> Sequence[Choice]:
-        """For small models, what teaches most in some minutes and translates fast (benchmarks/multi30k.md)."""
+        """For `tiny`, what is as good as the paper's way after the same minutes, and translates faster: see "Optimizer
+        and shape" in benchmarks/multi30k.md."""
         if size != "tiny":
             return ()
         why = "as good as 4 and 4 layers after the same time, and translates faster"
