@@ -93,7 +93,8 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence, without `<pad>`, `<s>` and `</s>`; invalid UTF-8 bytes become U+FFFD."""
-        return list(self._processor.decode([[int(i) for i in sequence] for sequence in ids])) if len(ids) else []
+        # Each by itself: for a list SentencePiece starts threads, which takes longer than to decode hundreds.
+        return [self._processor.decode([int(i) for i in sequence]) for sequence in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text form of each token: `▁` at its start is a space, `<0xE2>` a byte."""
