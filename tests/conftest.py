@@ -14,6 +14,8 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from jumok.system import usable_cores
+
 # What is compiled is kept, whatever the environment says: pytest would otherwise compile all tests anew in every run,
 # and each process that a test starts the whole package.
 sys.dont_write_bytecode = False
@@ -63,6 +65,12 @@ LONGEST = (
     "data/reading/test_pairs.py",
     "test_readme.py",
 )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests of the browser and of several processes wait for much of their time."""
+    return usable_cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
