@@ -92,9 +92,10 @@ def _device(name: str) -> tuple[str, int]:
 
 
 def wait_for(future: Any) -> Any:
-    """The result of an asynchronous CTranslate2 call. Waiting inside CTranslate2 would block Ctrl-C."""
-    began = time.monotonic()
-    while not future.done():
+    """The result of an asynchronous CTranslate2 call. Waiting inside CTranslate2 would block Ctrl-C, which only the
+    main thread is told of."""
+    began, is_main = time.monotonic(), threading.current_thread() is threading.main_thread()
+    while is_main and not future.done():
         time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE + (time.monotonic() - began) / 20))
     return future.result()
 

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from jumok.data.corpus import prepare_corpus
 from jumok.data.kinds import PAIRS
 from jumok.engines.batching import sorted_batches
 from jumok.engines.conversion import SHORTLIST, export
+from jumok.engines.ctranslate2_models import wait_for
 from jumok.engines.loading import load
 from jumok.engines.opening import CERTIFICATE, DIRECTORY, exported_model
 from jumok.engines.options import Sampling, SearchOptions
@@ -392,3 +394,24 @@ def test_pairs_beyond_the_exported_positions_are_scored_too(tokenizer: Tokenizer
     ours, theirs = (engine.score([[5], long, [6]], [[5], long, [6]]) for engine in (exported, original))
     assert ours[1] == theirs[1]
     assert [value for row in (ours[0], ours[2]) for value in row] == pytest.approx([*theirs[0], *theirs[2]], abs=1e-4)
+
+
+class ResultLater:
+    """What CTranslate2 returns for an asynchronous call: the result is there at the fourth look."""
+
+    looks = 0
+
+    def done(self) -> bool:
+        self.looks += 1
+        return self.looks > 3
+
+    def result(self) -> str:
+        return "translated"
+
+
+def test_only_the_main_thread_looks_again_and_again_for_it_alone_is_told_of_ctrl_c() -> None:
+    here, elsewhere = ResultLater(), ResultLater()
+    assert wait_for(here) == "translated"
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(wait_for, elsewhere).result() == "translated"
+    assert (here.looks, elsewhere.looks) == (4, 0)
