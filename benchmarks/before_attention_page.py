@@ -75,7 +75,7 @@ SAID = {
 {built-in[2]}. In brackets: in per cent of what sentences of 9–12 words score.
 - **Time.** From sentences of {first} tokens to sentences of {last}, the time of a token grows to \
 {growth[0]} times with `rnn`, {growth[1]} times with `rnn-attention` and {growth[2]} times with `tiny`.
-- **Distance.** At {far} tokens, {left[0]} of the gradient is left with `rnn`, {left[1]} with \
+- **Distance.** At {far} tokens, {left[0]} of the gradient is left with an untrained `rnn`, {left[1]} with \
 `rnn-attention` and {left[2]} with `tiny`.""",
     "ko": """\
 - **품질.** 네 문장을 이은 줄의 BLEU는 Multi30k에서 `rnn` {multi30k[0]}, `rnn-attention` {multi30k[1]}, \
@@ -83,7 +83,7 @@ SAID = {
 괄호 안은 9–12단어 문장의 BLEU에 대한 비율입니다.
 - **시간.** 문장이 {first}토큰에서 {last}토큰으로 길어지면 토큰 하나에 드는 시간은 `rnn`이 \
 {growth[0]}배, `rnn-attention`이 {growth[1]}배, `tiny`가 {growth[2]}배가 됩니다.
-- **거리.** {far}토큰 떨어진 곳에 남는 기울기는 `rnn`이 {left[0]}, `rnn-attention`이 {left[1]}, `tiny`가 \
+- **거리.** 학습하기 전에 {far}토큰 떨어진 곳에 남는 기울기는 `rnn`이 {left[0]}, `rnn-attention`이 {left[1]}, `tiny`가 \
 {left[2]}입니다.""",
 }
 COLOURS = {"rnn": "tab:orange", "rnn-attention": "tab:green", "tiny": "tab:blue"}
