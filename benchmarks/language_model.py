@@ -140,7 +140,9 @@ writes this page: bits per byte of held-out text ({size:,} bytes) after {len(tra
 |---|---|
 {table}
 """
-    PAGE.write_text(text, encoding="utf-8")
+    before = PAGE.read_text(encoding="utf-8")
+    sections = before[before.index("\n## ") :] if "\n## " in before else ""  # what was written by hand
+    PAGE.write_text(text + sections, encoding="utf-8")
     print(text)
 
 

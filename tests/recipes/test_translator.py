@@ -367,6 +367,13 @@ def test_tiny_has_a_deep_encoder_and_learns_by_muon_unless_something_else_is_ask
     assert found("rnn") == (None, 2, 2)
 
 
+def test_a_tiny_language_model_learns_by_muon_too(tmp_path: Path) -> None:
+    text = tmp_path / "passages.txt"
+    text.write_text("\n\n".join(sequences(60, seed=0)), encoding="utf-8")
+    plans = {size: plan("language_model", text, steps=3, preset=size) for size in ("tiny", "small")}
+    assert {size: found.settings.optimizer.name for size, found in plans.items()} == {"tiny": "muon", "small": None}
+
+
 def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_optimizer_when_settings_change(tmp_path: Path) -> None:
     """It recorded neither: `tiny` had four layers in each stack, and learned by Adam."""
     corpus = write_task(tmp_path, 60, str)

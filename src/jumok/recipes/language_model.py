@@ -16,7 +16,7 @@ from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.options import GenerationOptions
 from jumok.model.devices import device_of, to_device
 from jumok.model.language_model import LanguageModel
-from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.recipe import BY_MUON, PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.training.auto import Choice
 from jumok.training.objective import smoothed_cross_entropy
@@ -71,6 +71,10 @@ class LanguageModelRecipe(Recipe):
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """No label smoothing: it would spread probability over tokens that hardly ever come."""
         return (Choice("loss.smoothing", 0.0, "the probabilities themselves are what counts"),)
+
+    def choices_for(self, size: str) -> Sequence[Choice]:
+        """For `tiny`, Muon: see "Optimizer" in benchmarks/language_model.md."""
+        return (BY_MUON,) if size == "tiny" else ()
 
     def loss(self, model: LanguageModel, settings: Settings) -> Callable[[TextBatch], Tensor]:
         """Teacher forcing: each token given the true ones before it."""

@@ -24,6 +24,7 @@ from jumok.training.settings import Settings
 
 PathLike = str | Path
 
+BY_MUON = Choice("optimizer.name", "muon", "learns more from each batch")
 PROBES = 200  # validation examples on which the exported model is compared with the original
 
 

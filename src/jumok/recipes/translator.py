@@ -22,7 +22,7 @@ from jumok.engines.translator.torch import TorchTranslator
 from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
 from jumok.model.encoder_decoder import EncoderDecoder
-from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.recipe import BY_MUON, PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import is_upper_case, lower_case
 from jumok.training.auto import Choice
@@ -103,7 +103,7 @@ class TranslatorRecipe(Recipe):
             return ()
         why = "as good as 4 and 4 layers after the same time, and translates faster"
         return (
-            Choice("optimizer.name", "muon", "learns more from each batch"),
+            BY_MUON,
             Choice("model.encoder_layers", ENCODER_LAYERS, why),
             Choice("model.decoder_layers", DECODER_LAYERS, why),
         )
