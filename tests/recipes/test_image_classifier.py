@@ -1,15 +1,19 @@
 """What an image classifier learns from a batch."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from jumok.data.examples import Example
 from jumok.data.pictures import PictureBatch
 from jumok.engines.image_classifier.torch import standardised
-from jumok.pictures import png_bytes
-from jumok.recipes.image_classifier import ImageClassifierRecipe
+from jumok.files import MAX_JSON_BYTES
+from jumok.pictures import picture_to_text, png_bytes
+from jumok.recipes.image_classifier import LARGEST_ASKED, ImageClassifierRecipe
+from jumok.recipes.labelled import SAMPLES
 from jumok.recipes.planning import new_model
 from jumok.training.settings import Settings
 
@@ -43,3 +47,10 @@ def test_a_mixture_is_to_be_recognised_as_both_pictures_by_their_shares(tmp_path
     torch.testing.assert_close(loss(batch), torch.as_tensor(expected))
     whole = replace(batch, shares=np.ones(6, np.float32))
     torch.testing.assert_close(loss(whole), weighted[rows, labels].sum())
+
+
+def test_samples_of_the_largest_pictures_fit_into_a_line_of_the_log(tmp_path: Path) -> None:
+    picture = picture_to_text(np.zeros((LARGEST_ASKED, LARGEST_ASKED, 3), np.uint8))
+    sample = ImageClassifierRecipe([tmp_path]).sample(Example((picture,), "data/cat/1.png:1", "cat"))
+    assert sample["source"] == "data/cat/1.png"
+    assert SAMPLES * len(json.dumps(sample)) < MAX_JSON_BYTES / 100
