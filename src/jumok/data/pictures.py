@@ -4,7 +4,6 @@ All is done on bytes, a whole batch at a time; what is drawn depends on (seed, e
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,14 @@ from jumok.seeds import bit_stream
 
 PictureArray = npt.NDArray[np.uint8]  # [B, H, W, C]
 
-_FITTED = 5000  # pictures, to standardise values
 SMALLEST_ERASED, LARGEST_ERASED = 1 / 7, 3 / 7  # of the side of a picture
 
 
 def learn_picture_encoder(
     examples: Callable[[], Iterator[Example]], _size: int | None, _seed: int
 ) -> tuple[PictureEncoder, str]:
-    """Mean and deviation of the values of some pictures."""
-    encoder = PictureEncoder.fit(example.inputs[0] for example in islice(examples(), _FITTED))
-    return encoder, ""
+    """Mean and deviation of the values of the pictures."""
+    return PictureEncoder.fit(example.inputs[0] for example in examples()), ""
 
 
 def read_surveyed(paths: Paths, rejections: Rejections) -> Iterator[Example]:
