@@ -1,5 +1,7 @@
 """Pictures are varied as the settings say, a batch at a time, and always the same for a seed, epoch and batch."""
 
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +97,20 @@ def test_nothing_says_that_pictures_have_a_vocabulary(tmp_path: Path) -> None:
     prepare_corpus(LABELLED_PICTURES, tmp_path / "again", [tmp_path / "data"], seed=1, on_phase=phases.append)
     assert "encoding" in phases
     assert "vocabulary" not in phases
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are Unicode there")
+def test_a_damaged_picture_whose_name_is_not_unicode_is_named_escaped(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.png")
+    (tmp_path / "data" / "one").mkdir(parents=True)
+    (tmp_path / "data" / "one" / name).write_bytes(png_bytes(PICTURES[0])[:-60])
+    for number, picture in enumerate(PICTURES[:40]):
+        path = tmp_path / "data" / ("one", "other")[number % 2] / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(png_bytes(picture))
+    prepare_corpus(LABELLED_PICTURES, tmp_path / "store", [tmp_path / "data"])
+    rejected = (tmp_path / "store" / "rejected.tsv").read_text(encoding="utf-8")
+    assert rejected.startswith(f"{tmp_path}/data/one/\\udcff.png\tdamaged picture (")
 
 
 LEFT = np.zeros((6, 6, 1), np.uint8)

@@ -131,7 +131,9 @@ class _Preparation:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
         files.make_directory_durably(REAL_FILES, self.directory)
         with files.replacing_durably(REAL_FILES, self.directory / _REJECTED) as file, Spool(self.directory) as spool:
-            self.rejections.log = lambda reason, where: file.writelines([f"{where}\t{reason}\n".encode()])
+            self.rejections.log = lambda reason, where: file.writelines(
+                [f"{where}\t{reason}\n".encode(errors="backslashreplace")]  # a file's name need not be Unicode
+            )
             corpus = self._make(spool, fingerprint, encoder)
         self._write(corpus)
         return corpus

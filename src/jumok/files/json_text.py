@@ -25,7 +25,10 @@ def parse_json_object(data: bytes, where: Path) -> dict[str, Any]:
 
 def format_json(value: Mapping[str, Any], *, limit: int = MAX_JSON_BYTES, indent: int | None = 1) -> bytes:
     """Return a mapping as JSON that reads back equal. Raise for tuples, keys that are no strings, NaN and > `limit`."""
-    data = (json.dumps(dict(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
+    data = (json.dumps(dict(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n").encode(
+        "utf-8",
+        "backslashreplace",  # a file's name need not be Unicode: its lone surrogates are escaped
+    )
     if json.loads(data) != dict(value):
         raise TypeError(f"JSON would change this value (a tuple, or a key that is no string?): {shown(value)}")
     if len(data) > limit:
