@@ -82,7 +82,11 @@ BEAM = click.option(
     help=f"Beam size: hypotheses kept at each step; 1 is greedy search.  [default: {DEFAULT_BEAM}]",
 )
 PICTURE_SIZE = click.option(
-    "--picture-size", type=int, metavar="N", help="Scale pictures to N pixels, the longer side.  [default: at most 64]"
+    "--picture-size",
+    type=int,
+    metavar="N",
+    help="Scale pictures to N pixels, the longer side, rounded to a multiple of 4, or of a painter's patch.  "
+    "[default: at most 64]",
 )
 TEXTS = click.argument(
     "files", type=PATH, nargs=-1, metavar="[FILE]...", help="Text files, one text per line. Default: standard input."
