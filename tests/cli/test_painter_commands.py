@@ -281,7 +281,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_learned_from(tmp_path: Pat
     facts = plan("painter", table, directory, settings={"model.patch": 5}).facts
     reasons = {reason: found["examples"] for reason, found in facts["rejected"]["reasons"].items()}
     assert reasons == {
-        "animated (2 frames); save one of them as a picture": [f"{table}:34 ({directory / 'film.webp'})"],
+        "animated; save one of its frames as a picture": [f"{table}:34 ({directory / 'film.webp'})"],
         "not a PNG, JPEG, WebP or BMP picture": [f"{table}:35 ({directory / 'broken.png'})"],
         "no such picture": [f"{table}:36 (gone.png)"],
         "empty caption": [f"{table}:37"],

@@ -1,6 +1,7 @@
 """Pictures of every kind people have become arrays of one shape, and unusable ones say why."""
 
 import struct
+import warnings
 import zlib
 from io import BytesIO
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
+from PIL.PngImagePlugin import PngImageFile
 
 from jumok.errors import BundleError
 from jumok.pictures import (
@@ -58,6 +60,79 @@ def test_a_turned_photo_is_read_upright_and_measured_so(tmp_path: Path) -> None:
     assert upright[4:].max() == 0
 
 
+def test_every_way_of_holding_a_camera_is_turned_as_pillow_does() -> None:
+    image = Image.fromarray(noise(8, 8, 3))
+    for orientation in range(10):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        source = saved(image, "PNG", exif=exif)
+        expected = ImageOps.exif_transpose(Image.open(BytesIO(source)))
+        assert np.array_equal(read_picture(source, COLOUR), np.asarray(expected)), orientation
+
+
+def with_chunk(png: bytes, name: bytes, data: bytes, before: bytes) -> bytes:
+    place = png.index(before) - 4
+    return png[:place] + chunk(name, data) + png[place:]
+
+
+def test_measuring_decodes_no_png_and_what_is_said_behind_its_pixels_turns_it_when_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pixels = np.zeros((4, 8, 3), np.uint8)
+    pixels[:, :4] = 255
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    plain, said = png_bytes(pixels), exif.tobytes().removeprefix(b"Exif\0\0")
+    first, last = (with_chunk(plain, b"eXIf", said, before=place) for place in (b"IDAT", b"IEND"))
+    with monkeypatch.context() as patched:
+        patched.setattr(PngImageFile, "load", lambda _: pytest.fail("decoded while measuring"))
+        shapes = [measure_picture(each) for each in (plain, first, last)]
+    assert shapes == [PictureShape(4, 8, 3), PictureShape(8, 4, 3), PictureShape(4, 8, 3)]
+    for each in (first, last):
+        upright = read_picture(each, PictureShape(8, 4, 3))
+        assert upright[:4].min() == 255
+        assert upright[4:].max() == 0
+
+
+def test_a_picture_with_damaged_exif_is_taken_as_it_is_without_a_warning() -> None:
+    damaged = b"Exif\0\0II*\0\x08\0\0\0\x40\0\x1a\x01\x05\0\xff\xff\xff\xff"
+    for form in ("JPEG", "PNG", "WEBP"):
+        source = saved(Image.new("RGB", (16, 8), RED), form, exif=damaged)
+        with pytest.warns(UserWarning, match="Corrupt EXIF data"):
+            Image.open(BytesIO(source)).getexif()
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            assert measure_picture(source) == PictureShape(8, 16, 3)
+            assert np.abs(read_picture(source, COLOUR).astype(int) - RED).max() <= 12
+        assert not shown
+
+
+def test_the_image_of_a_caller_keeps_its_size() -> None:
+    image = Image.open(BytesIO(saved(Image.new("RGB", (640, 480), RED), "JPEG")))
+    assert read_picture(image, COLOUR).shape == (8, 8, 3)
+    assert image.size == (640, 480)
+
+
+def test_pictures_damaged_in_the_same_way_have_one_reason_and_details_of_their_own() -> None:
+    photo = saved(Image.fromarray(noise(64, 64, 3)), "JPEG")
+    found = set()
+    for length in (2000, 2500, 3000):
+        with pytest.raises(UnusablePictureError, match=r"damaged picture \(image file is truncated .*\)\.$") as caught:
+            read_picture(photo[:length], PictureShape(64, 64, 3))
+        found.add((caught.value.reason, caught.value.detail))
+    assert {reason for reason, _ in found} == {"damaged picture"}
+    assert len(found) == 3
+
+
+def test_too_little_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Image.Image, "convert", fail)
+    with pytest.raises(MemoryError):
+        read_picture(PNG, COLOUR)
+
+
 def test_transparent_parts_are_white_in_colour_grey_and_palettes() -> None:
     clear = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
     assert read_picture(clear, COLOUR).min() == 255
@@ -105,11 +180,13 @@ def test_other_sizes_are_fitted_with_their_proportions_and_edges_repeated() -> N
     assert read_picture(np.full((1, 5000), 7, np.uint8), GREY).tolist() == np.full((8, 8, 1), 7).tolist()
 
 
+def chunk(name: bytes, data: bytes) -> bytes:
+    """A part of a PNG file."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
 def _bomb() -> bytes:
     """A PNG of a few bytes that claims 60,000 × 60,000 pixels."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
@@ -142,7 +219,7 @@ def test_what_cannot_be_used_is_said(name: str) -> None:
 def test_a_large_picture_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     path = tmp_path / "large.png"
     Image.new("1", (9_500, 9_500)).save(path)  # Pillow warns of as many, and warnings are errors here
-    with pytest.raises(UnusablePictureError, match=r"large.png: 9,500 × 9,500 pixels; at most 50,000,000 are read"):
+    with pytest.raises(UnusablePictureError, match=r"large.png: more than 50,000,000 pixels \(9,500 × 9,500\)"):
         measure_picture(path)
     with pytest.raises(UnusablePictureError, match=r"missing.png: no such file"):
         read_picture(tmp_path / "missing.png", COLOUR)
@@ -157,6 +234,22 @@ def test_text_and_encoder_keep_a_picture() -> None:
     assert encoder.deviation == pytest.approx(pixels.std((0, 1)) / 255, abs=1e-4)
     assert PictureEncoder.from_bytes(encoder.to_bytes(), "x") == encoder
     assert encoder.encode([picture_to_text(pixels)]) == [pixels.ravel().tolist()]
+
+
+def test_an_encoder_of_many_pictures_knows_those_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.pictures.encoder._FITTED", 10)
+    looked_at = []
+
+    def read(text: str) -> Any:
+        looked_at.append(text)
+        return picture_from_text(text)
+
+    monkeypatch.setattr("jumok.pictures.encoder.picture_from_text", read)
+    sorted_by_class = [picture_to_text(np.full((2, 2, 1), shade, np.uint8)) for shade in (0, 255) for _ in range(500)]
+    encoder = PictureEncoder.fit(sorted_by_class)
+    assert encoder.mean == pytest.approx([0.5], abs=0.1)
+    assert encoder.deviation == pytest.approx([0.5], abs=0.1)
+    assert len(looked_at) < 60
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"shape": {"height": 1, "width": 1}}', b"\xff"])

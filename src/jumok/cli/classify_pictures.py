@@ -89,7 +89,7 @@ def _classified(
         try:
             yield path, classifier.classify(source)
         except UnusablePictureError as error:
-            problem = f"{display_name(path)}: {error.reason}."
+            problem = f"{display_name(path)}: {error.explanation}."
             if not skip:
                 raise InputError(f'{problem} Correct or remove it, or give `on_error="skip"`.') from error
             say(f"jumok: warning: {problem} Skipped, its class is empty.")

@@ -101,10 +101,10 @@ class Rejections:
     layouts: list[FileLayout] = field(default_factory=list, compare=False)  # one for each file that was read
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
 
-    def add(self, reason: str, where: str) -> None:
-        """Count one example that is left out."""
+    def add(self, reason: str, where: str, detail: str = "") -> None:
+        """Count one example that is left out. `detail` is about this one alone: only the log has it."""
         if self.log is not None:
-            self.log(reason, where)
+            self.log(f"{reason} ({detail})" if detail else reason, where)
         self.counts[reason] += 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _PLACES_PER_REASON:

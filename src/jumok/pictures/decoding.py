@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp")
 MOST_PIXELS = 50_000_000
+TOO_LARGE = f"more than {MOST_PIXELS:,} pixels"
 _GREY_MODES = ("1", "L", "LA", "La", "I", "F")
+_ORIENTATION = 0x0112  # the EXIF tag
+_TURNS = {  # its values and what makes a picture upright
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 _WARNINGS = threading.Lock()  # the filters of warnings belong to all threads
 
 PictureSource: TypeAlias = "str | Path | bytes | bytearray | memoryview | Image | npt.NDArray[np.uint8]"
@@ -31,18 +42,24 @@ PictureSource: TypeAlias = "str | Path | bytes | bytearray | memoryview | Image 
 
 
 class UnusablePictureError(InputError):
-    """A picture that cannot be used. `reason` is the message without the name of the file."""
+    """A picture that cannot be used. `reason` is the same for all pictures with this problem, so that they can be
+    counted; `detail` is about this one."""
 
-    def __init__(self, reason: str, where: str = "") -> None:
-        super().__init__(f"{where}: {reason}." if where else f"{reason}.")
-        self.reason = reason
+    def __init__(self, reason: str, detail: str = "", where: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{where}: {self.explanation}." if where else f"{self.explanation}.")
+
+    @property
+    def explanation(self) -> str:
+        """The message without the name of the file."""
+        return f"{self.reason} ({self.detail})" if self.detail else self.reason
 
 
 def measure_picture(source: PictureSource) -> PictureShape:
-    """The shape of a picture as people see it. Of a file only the beginning is read."""
+    """The shape of a picture as people see it. Of a file only the beginning is read: of a PNG picture that says only
+    behind its pixels how it is to be turned, the sides are those before turning."""
     with _opened(source) as image:
-        turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8) if _has_readable_exif(image) else False
-        width, height = image.size[::-1] if turned else image.size
+        width, height = image.size[::-1] if _orientation(image) in (5, 6, 7, 8) else image.size
         return PictureShape(height, width, 1 if _is_grey(image) else 3)
 
 
@@ -50,13 +67,13 @@ def read_picture(source: PictureSource, shape: PictureShape) -> Pixels:
     """The picture, turned upright, scaled to fit into the shape; where it does not fill it, its edges are repeated.
     Transparent parts are white. Colours become grey, or the other way round, if the shape asks for it."""
     with _opened(source) as image:
-        if image.format == "JPEG":  # decodes a large photo at a half, a quarter or an eighth of its size
+        if image.format == "JPEG" and image is not source:  # `draft` changes the size of the image
+            # Decodes a large photo at a half, a quarter or an eighth of its size.
             image.draft(None, (2 * max(shape.width, shape.height),) * 2)
         image.load()
-        if _has_readable_exif(image):
-            from PIL import ImageOps
-
-            image = ImageOps.exif_transpose(image)
+        turn = _TURNS.get(_orientation(image))
+        if turn is not None:
+            image = image.transpose(_pillow().Transpose[turn])
         return _padded(_scaled(_flattened(image, shape.channels), shape), shape)
 
 
@@ -77,26 +94,26 @@ def _opened(source: PictureSource) -> Iterator[Image]:
                 yield _image(file)
         else:
             yield _image(BytesIO(source) if isinstance(source, bytes | bytearray | memoryview) else source)
-    except MissingExtraError:
+    except (MissingExtraError, MemoryError):  # neither is a fault of the picture
         raise
     except UnusablePictureError as error:
-        raise UnusablePictureError(error.reason, where) from None
+        raise UnusablePictureError(error.reason, error.detail, where) from None
     except Exception as error:
-        raise UnusablePictureError(_reason(error), where) from error
+        raise UnusablePictureError(*_reason_and_detail(error), where) from error
 
 
-def _reason(error: Exception) -> str:
+def _reason_and_detail(error: Exception) -> tuple[str, str]:
     from PIL import Image, UnidentifiedImageError
 
     if isinstance(error, FileNotFoundError):
-        return "no such file"
+        return "no such file", ""
     if isinstance(error, UnidentifiedImageError):
-        return "not a PNG, JPEG, WebP or BMP picture"
+        return "not a PNG, JPEG, WebP or BMP picture", ""
     if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
-        return f"more than {MOST_PIXELS:,} pixels"
+        return TOO_LARGE, ""
     if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read: {error.strerror}"
-    return f"damaged picture ({str(error).rstrip('.')[:80] or type(error).__name__})"
+        return f"cannot be read: {error.strerror}", ""
+    return "damaged picture", str(error).rstrip(".")[:80] or type(error).__name__
 
 
 def _pillow() -> Any:
@@ -113,8 +130,7 @@ def _image(source: BinaryIO | Image | npt.NDArray[Any]) -> Image:
     if isinstance(source, np.ndarray):
         return _from_array(source, pillow)
     if isinstance(source, BytesIO | BufferedReader):
-        with _WARNINGS, warnings.catch_warnings():
-            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # the limit below is lower
+        with _without_warnings():  # of many pixels: the limit below is lower
             image: Image = pillow.open(source, formats=FORMATS)
     elif isinstance(source, pillow.Image):
         image = source
@@ -123,12 +139,12 @@ def _image(source: BinaryIO | Image | npt.NDArray[Any]) -> Image:
             f"{type(source).__name__} is no picture; give a path, the bytes of a file, a Pillow image or an array"
         )
     if image.width * image.height > MOST_PIXELS:
-        raise UnusablePictureError(f"{image.width:,} × {image.height:,} pixels; at most {MOST_PIXELS:,} are read")
+        raise UnusablePictureError(TOO_LARGE, f"{image.width:,} × {image.height:,}")
     if min(image.size) < 1:
         raise UnusablePictureError("has no pixels")
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":  # cameras add a preview to a photo, which makes it an MPO
-        raise UnusablePictureError(f"animated ({frames:,} frames); save one of them as a picture")
+        raise UnusablePictureError("animated; save one of its frames as a picture", f"{frames:,} frames")
     return image
 
 
@@ -145,12 +161,22 @@ def _from_array(array: npt.NDArray[Any], pillow: Any) -> Image:
     return image
 
 
-def _has_readable_exif(image: Image) -> bool:
-    """Whether the notes of the camera can be read; a picture without readable ones is taken as it is."""
+def _orientation(image: Image) -> int:
+    """How the camera was held, as far as it has been read: see `_TURNS`. 1, as it is, if that cannot be known."""
     try:
-        return bool(image.getexif())
+        with _without_warnings():  # of damaged EXIF data
+            # That of the class of all images: the one of PNG would decode the picture to look behind its pixels.
+            return int(_pillow().Image.getexif(image).get(_ORIENTATION, 1))
     except Exception:
-        return False
+        return 1
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Pillow warns of what is dealt with here."""
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _is_grey(image: Image) -> bool:

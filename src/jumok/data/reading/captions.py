@@ -39,7 +39,7 @@ def read_captioned(
     named: set[Path] = set()
     for picture, pixels in read_pictures_in_parallel(_records(paths, rejections, options, named), shape):
         if isinstance(pixels, UnusablePictureError):
-            rejections.add(pixels.reason, f"{picture.where} ({picture.name})")
+            rejections.add(pixels.reason, f"{picture.where} ({picture.name})", pixels.detail)
         else:
             count += 1
             yield Example((picture_to_text(pixels), picture.label), picture.where)
@@ -60,7 +60,7 @@ def survey_captioned(
         try:
             shapes.append(measure_picture(picture.source))
         except UnusablePictureError as error:
-            rejections.add(error.reason, f"{picture.where} ({picture.name})")
+            rejections.add(error.reason, f"{picture.where} ({picture.name})", error.detail)
     if not shapes:
         raise InputError(_none_usable(paths, rejections))
     return choose_shape(shapes, side)

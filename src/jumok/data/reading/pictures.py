@@ -94,7 +94,7 @@ def survey_pictures(paths: Paths, options: ReadingOptions = DEFAULT, side: int |
         try:
             shapes[measure_picture(picture.source)] += 1
         except UnusablePictureError as error:
-            rejections.add(error.reason, picture.name)
+            rejections.add(error.reason, picture.name, error.detail)
             continue
         if not picture.where.startswith(f"{picture.source}:"):  # named by a table
             with open(picture.source, "rb") as file:
@@ -162,7 +162,7 @@ def read_labelled_pictures(
     count = 0
     for picture, pixels in read_pictures_in_parallel(records, shape):
         if isinstance(pixels, UnusablePictureError):
-            rejections.add(pixels.reason, picture.name)
+            rejections.add(pixels.reason, picture.name, pixels.detail)
         else:
             count += 1
             yield Example((picture_to_text(pixels),), picture.where, picture.label)
