@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jumok.data.corpus import Corpus, prepare_corpus
+from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.pictures import LABELLED_PICTURES, PictureBatch, PictureEpochs, erased, mirrored, mixed, shifted
-from jumok.pictures import png_bytes
+from jumok.pictures import picture_from_text, png_bytes
 from jumok.recipes.mirroring import mirroring_keeps_the_meaning
 from jumok.seeds import bit_stream
 
@@ -111,6 +111,24 @@ def test_a_damaged_picture_whose_name_is_not_unicode_is_named_escaped(tmp_path: 
     prepare_corpus(LABELLED_PICTURES, tmp_path / "store", [tmp_path / "data"])
     rejected = (tmp_path / "store" / "rejected.tsv").read_text(encoding="utf-8")
     assert rejected.startswith(f"{tmp_path}/data/one/\\udcff.png\tdamaged picture (")
+
+
+def test_validation_pictures_need_not_fit_into_the_largest_file_that_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, picture in enumerate(PICTURES):
+        path = tmp_path / ("data" if number < 40 else "valid") / ("one", "other")[number % 2] / f"{number:03d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png_bytes(picture))
+    monkeypatch.setattr("jumok.data.corpus._MAX_FILE_BYTES", 10_000)
+    made = prepare_corpus(LABELLED_PICTURES, tmp_path / "store", [tmp_path / "data"], valid=[tmp_path / "valid"])
+    assert (tmp_path / "store" / "valid.jsonl").stat().st_size > 10_000
+    opened = open_corpus(tmp_path / "store", made.facts["fingerprint"])
+    expected = [*PICTURES[40::2], *PICTURES[41::2]]
+    assert len(opened.valid) == len(expected)
+    for example, picture in zip(opened.valid, expected, strict=True):
+        assert np.array_equal(picture_from_text(example.inputs[0]), picture)
+    assert opened.valid[-1] == opened.valid[158:][1] == made.valid[159]
 
 
 LEFT = np.zeros((6, 6, 1), np.uint8)

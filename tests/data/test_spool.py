@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_examples_come_back_as_they_were_as_often_as_wanted(tmp_path: Path) -> N
             assert one == other
         spool.add(Example(("more",), "c:1"), 5)
         assert list(spool) == [*wanted, (Example(("more",), "c:1"), 5)]
+
+
+def test_few_large_examples_are_in_memory_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.data.spool._CHARACTERS_AT_A_TIME", 1 << 20)
+    with Spool(tmp_path) as spool:
+        tracemalloc.start()
+        for number in range(200):
+            spool.add(Example((str(number % 10) * (1 << 16),), "a:1"), number)
+        assert [number for _, number in spool] == list(range(200))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 6 << 20
 
 
 def test_a_spool_of_nothing_is_empty(tmp_path: Path) -> None:

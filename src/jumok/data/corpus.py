@@ -5,7 +5,6 @@
 It is made again when a file or a setting that matters has changed, or anything is missing or damaged.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from jumok import files
 from jumok.data.examples import Example, ExampleKind, InputEncoder, Paths, Rejections, too_many_left_out
+from jumok.data.examples_file import ExamplesFile
 from jumok.data.source_files import SourceFile, SourceFiles, fingerprint_of, require_files
 from jumok.data.split import Holdout
 from jumok.data.spool import Spool
@@ -27,7 +27,7 @@ from jumok.tasks import ENCODERS, resolve
 from jumok.tokenizer import Tokenizer
 
 CHUNK = 10_000  # examples tokenized at a time, on all cores
-PICTURES_AT_A_TIME = 500
+PICTURES_AT_A_TIME = 32  # a large one takes a megabyte
 _MAX_FILE_BYTES = 1 << 30
 _VALID, _FACTS, _REJECTED = "valid.jsonl", "prepared.json", "rejected.tsv"
 
@@ -38,7 +38,7 @@ class Corpus:
 
     encoder: InputEncoder
     train: TokenStore  # a column for each input, `line`, and `label` where there are labels
-    valid: list[Example]
+    valid: Sequence[Example]
     facts: dict[str, Any]  # fingerprint, classes, rejected, findings …
 
     @property
@@ -71,7 +71,7 @@ def prepare_corpus(
 
     If `expected` is given and is not the fingerprint, `if_changed` returns the encoder to go on with; without it,
     ChangedDataError is raised, and nothing has been written. With an `encoder` none is learned, and `size` does not
-    matter. Memory: less than 100 bytes a sentence pair, 500,000 sampled lines for the vocabulary, the validation set.
+    matter. Memory: less than 100 bytes a sentence pair, 500,000 sampled lines for the vocabulary.
     If more than a third of a file cannot be used, InputError is raised, unless `skip_unusable`; a corpus that was in
     `directory` is still there. `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
@@ -130,17 +130,21 @@ class _Preparation:
     def make(self, fingerprint: str, encoder: InputEncoder | int | None) -> Corpus:
         """Read, encode and store everything; each example that is left out is named in rejected.tsv."""
         files.make_directory_durably(REAL_FILES, self.directory)
-        with files.replacing_durably(REAL_FILES, self.directory / _REJECTED) as file, Spool(self.directory) as spool:
+        with (
+            files.replacing_durably(REAL_FILES, self.directory / _REJECTED) as file,
+            Spool(self.directory) as spool,
+            Spool(self.directory) as valid,
+        ):
             self.rejections.log = lambda reason, where: file.writelines(
                 [f"{where}\t{reason}\n".encode(errors="backslashreplace")]  # a file's name need not be Unicode
             )
-            corpus = self._make(spool, fingerprint, encoder)
+            corpus = self._make(spool, valid, fingerprint, encoder)
         self._write(corpus)
         return corpus
 
-    def _make(self, spool: Spool, fingerprint: str, given: InputEncoder | int | None) -> Corpus:
+    def _make(self, spool: Spool, valid: Spool, fingerprint: str, given: InputEncoder | int | None) -> Corpus:
         kind = self.kind
-        given_valid, findings = self._read(spool)
+        findings = self._read(spool, valid)
         if set(kind.columns) - set(kind.pictures):  # pictures have no vocabulary
             self.on_phase("vocabulary")
         if isinstance(given, int | None):
@@ -150,14 +154,8 @@ class _Preparation:
         self.on_phase("encoding")
         if kind.labelled:
             self.classes = self._count_classes(spool)
-        train, held_out = self._store(spool, encoder, fingerprint)
-        encoded = self._encode(iter(held_out if given_valid is None else given_valid), encoder)
-        valid = [example for example, _ in encoded if self._has_known_label(example)]
-        if not valid:
-            raise InputError(
-                f"None of the {kind.name} for validation can be used:\n{self.rejections.render()}\n"
-                f"Give others, or none: then some of the {kind.name} for training are held out for validation."
-            )
+        train = self._store(spool, valid, encoder, fingerprint)
+        measured = ExamplesFile.write(self.directory / _VALID, self._usable(valid, encoder))
         facts = {
             "fingerprint": fingerprint,
             "files": [source.to_json() for source in self.sources],
@@ -167,14 +165,14 @@ class _Preparation:
             "tokenizer": {"size": encoder.size, "why": reason},
             "examples": len(train),
             "tokens": self._count_tokens(train),
-            "valid_examples": len(valid),
+            "valid_examples": len(measured),
             "classes": self.classes,
             "rejected": self.rejections.to_json(),
             "findings": findings,
             "layouts": [layout.to_json() for layout in self.rejections.layouts if layout.describe()],
             "reading": dict(kind.reading),
         }
-        return Corpus(encoder, train, valid, facts)
+        return Corpus(encoder, train, measured, facts)
 
     def _count_tokens(self, train: TokenStore) -> int:
         """Number of tokens to learn, with </s>; a picture counts as one."""
@@ -182,30 +180,28 @@ class _Preparation:
         return len(train) + (0 if last in self.kind.pictures else int(train.lengths(last).sum()))
 
     def _write(self, corpus: Corpus) -> None:
-        """Write what is not in the token store yet; the facts last, because they say that everything is there."""
-        lines = "".join(json.dumps(example._asdict(), ensure_ascii=False) + "\n" for example in corpus.valid)
-        contents = {_VALID: lines.encode(), ENCODERS[self.kind.encoder].file: corpus.encoder.to_bytes()}
+        """Write encoder and facts; the facts last, because they say that everything is there."""
+        contents = {ENCODERS[self.kind.encoder].file: corpus.encoder.to_bytes()}
         for name, content in {**contents, _FACTS: files.format_json(corpus.facts)}.items():
             files.replace_file_durably(REAL_FILES, self.directory / name, content)
 
-    def _read(self, spool: Spool) -> tuple[list[Example] | None, list[dict[str, Any]]]:
-        """Read the training examples into the spool; returns those of validation files, and what the check found."""
+    def _read(self, spool: Spool, valid: Spool) -> list[dict[str, Any]]:
+        """Read the examples into the spools, `valid` for those of validation files; returns what the check found."""
         kind, rejections = self.kind, self.rejections
-        valid = None
         if self.valid_paths is not None:
-            valid = list(kind.read(self.valid_paths, rejections))
+            for example in kind.read(self.valid_paths, rejections):
+                valid.add(example, 0)
             self._require_enough(self.valid_paths, len(valid))
         self.lost_of_valid, self.lines_of_valid = rejections.lost, rejections.lines_used
-        check = kind.check(self.paths, valid) if kind.check else None
-        count = 0
+        given = None if self.valid_paths is None else (example for example, _ in valid)
+        check = kind.check(self.paths, given) if kind.check else None
         for example in check.read(rejections) if check else kind.read(self.paths, rejections):
-            spool.add(example, self.holdout.add(example) if valid is None else 0)
-            count += 1
-        self._require_enough(self.paths, count)
+            spool.add(example, self.holdout.add(example) if given is None else 0)
+        self._require_enough(self.paths, len(spool))
         findings = check.findings() if check else []
-        if valid is None:
+        if given is None:
             self.holdout.choose(str(self.paths[0]), kind.name if kind.pictures else "texts")
-        return valid, findings
+        return findings
 
     def _require_enough(self, paths: Sequence[Path], used: int) -> None:
         """Refuse files of which more than a third cannot be used, before anything of the corpus is written."""
@@ -220,13 +216,13 @@ class _Preparation:
             "Correct the files, or train on the rest with `skip_unusable=True`."
         )
 
-    def _training(self, spool: Spool, held_out: list[Example] | None = None) -> Iterator[Example]:
-        """The training examples of the spool; those that are held out are appended to the list."""
+    def _training(self, spool: Spool, held_out: Spool | None = None) -> Iterator[Example]:
+        """The training examples of the spool; those that are held out are added to the other one."""
         for example, number in spool:
             if not self.holdout.holds(number):
                 yield example
             elif held_out is not None:
-                held_out.append(example)
+                held_out.add(example, number)
 
     def _count_classes(self, spool: Spool) -> dict[str, int]:
         counts = Counter(example.label for example in self._training(spool))
@@ -238,17 +234,16 @@ class _Preparation:
             )
         return {name: counts[name] for name in sorted(counts)}
 
-    def _store(self, spool: Spool, encoder: InputEncoder, fingerprint: str) -> tuple[TokenStore, list[Example]]:
-        """Store the ids of the training examples; returns the store and the examples that are held out."""
-        held_out: list[Example] = []
+    def _store(self, spool: Spool, valid: Spool, encoder: InputEncoder, fingerprint: str) -> TokenStore:
+        """Store the ids of the training examples; those that are held out are added to `valid`."""
         labels = {name: [[number]] for number, name in enumerate(self.classes)} if self.kind.labelled else {"": []}
 
         def rows() -> Iterator[list[Sequence[int]]]:
-            count = 0
-            for example, ids in self._encode(self._training(spool, held_out), encoder):
+            given, count = len(valid), 0
+            for example, ids in self._encode(self._training(spool, valid), encoder):
                 yield [*ids, [int(example.where.rpartition(":")[2])], *labels[example.label]]
                 count += 1
-            self._require_enough(self.paths, count + len(held_out))  # too long ones are known only now
+            self._require_enough(self.paths, count + len(valid) - given)  # too long ones are known only now
 
         train = TokenStore.build(
             self.directory / "train",
@@ -259,7 +254,20 @@ class _Preparation:
         )
         if not len(train):
             raise InputError(f"{self.paths[0]}: none of the {self.kind.name} can be used:\n{self.rejections.render()}")
-        return train, held_out
+        return train
+
+    def _usable(self, valid: Spool, encoder: InputEncoder) -> Iterator[Example]:
+        """The validation examples that are not too long and have a label that is learned. InputError if none is."""
+        found = False
+        for example, _ in self._encode((example for example, _ in valid), encoder):
+            if self._has_known_label(example):
+                found = True
+                yield example
+        if not found:
+            raise InputError(
+                f"None of the {self.kind.name} for validation can be used:\n{self.rejections.render()}\n"
+                f"Give others, or none: then some of the {self.kind.name} for training are held out for validation."
+            )
 
     def _has_known_label(self, example: Example) -> bool:
         if not self.kind.labelled or example.label in self.classes:
@@ -293,14 +301,9 @@ class _Preparation:
         )
 
 
-def read_valid(directory: Path) -> list[Example]:
-    """The validation examples of a prepared corpus. ValueError, KeyError or OSError if they cannot be read."""
-    lines = files.read_bounded(directory / _VALID, _MAX_FILE_BYTES).decode().split("\n")[:-1]
-    # Stores of earlier versions call the inputs "texts".
-    return [
-        Example(tuple(value["inputs"] if "inputs" in value else value["texts"]), value["where"], value["label"])
-        for value in map(json.loads, lines)
-    ]
+def read_valid(directory: Path) -> Sequence[Example]:
+    """The validation examples of a prepared corpus; see `ExamplesFile`."""
+    return ExamplesFile(directory / _VALID)
 
 
 def _open(directory: Path, fingerprint: str) -> Corpus | None:

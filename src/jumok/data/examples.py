@@ -1,7 +1,7 @@
 """Examples: what a model is trained and validated on, how they are encoded, and which of them cannot be used."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
@@ -167,7 +167,7 @@ class ExampleKind:
     files: str  # what may be given, in messages
     read: ExampleReader  # files → examples; unusable ones are added to the rejections
     learn_encoder: EncoderLearner  # training examples (each call reads them anew), size if given, seed → encoder, why
-    check: Callable[[Paths, Sequence[Example] | None], ExampleCheck] | None = None  # files, validation
+    check: Callable[[Paths, Iterable[Example] | None], ExampleCheck] | None = None  # files, validation
     encoder: str = "tokenizer"  # key of `jumok.tasks.ENCODERS`
     longest: int | None = None  # most ids of an input; examples with a longer one are left out
     labelled: bool = False

@@ -10,6 +10,7 @@ from jumok.data.examples import Example
 from jumok.files import REAL_FILES, explained_writing
 
 _EXAMPLES_AT_A_TIME = 256
+_CHARACTERS_AT_A_TIME = 1 << 24  # of texts and pictures
 
 
 class Spool(AbstractContextManager["Spool"]):
@@ -19,6 +20,7 @@ class Spool(AbstractContextManager["Spool"]):
         self._directory = directory
         self._pending: list[tuple[Any, ...]] = []
         self._sizes: list[int] = []  # of what was written, in bytes
+        self._count = self._characters = 0
         with explained_writing(directory):
             self._file = REAL_FILES.create_unnamed(directory)
 
@@ -27,9 +29,14 @@ class Spool(AbstractContextManager["Spool"]):
 
     def add(self, example: Example, number: int) -> None:
         """Append an example."""
+        self._count += 1
         self._pending.append((number, example.where, example.label, *example.inputs))
-        if len(self._pending) == _EXAMPLES_AT_A_TIME:
+        self._characters += sum(len(each) for each in example.inputs if isinstance(each, str))
+        if len(self._pending) == _EXAMPLES_AT_A_TIME or self._characters > _CHARACTERS_AT_A_TIME:
             self._write_pending()
+
+    def __len__(self) -> int:
+        return self._count
 
     def __iter__(self) -> Iterator[tuple[Example, int]]:
         """All examples in their order, with their numbers."""
@@ -49,3 +56,4 @@ class Spool(AbstractContextManager["Spool"]):
                 REAL_FILES.write(self._file, memoryview(data))
             self._sizes.append(len(data))
             self._pending.clear()
+            self._characters = 0

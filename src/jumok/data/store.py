@@ -22,7 +22,7 @@ Indices = npt.NDArray[np.int64]
 ValueType = type[np.int32] | type[np.uint8]
 
 SHARD_EXAMPLES = 1 << 24
-_EXAMPLES_AT_A_TIME = 1000
+_EXAMPLES_AT_A_TIME, _PICTURES_AT_A_TIME = 1000, 32  # written; a large picture takes a megabyte
 _STRIDE = 16
 
 
@@ -201,14 +201,14 @@ def _write_shards(
 def _write_shard(
     directory: Path, number: int, examples: Iterator[Sequence[Sequence[int]]], types: Mapping[str, ValueType]
 ) -> tuple[int, dict[str, FileRecord]]:
-    count = 0
+    count, at_a_time = 0, _PICTURES_AT_A_TIME if np.uint8 in types.values() else _EXAMPLES_AT_A_TIME
     with ExitStack() as stack:
         written = {
             name: _SummedFile(stack.enter_context(REAL_FILES.create(directory / name)))
             for column in types
             for name in _files_of(column, number)
         }
-        while chunk := list(islice(examples, _EXAMPLES_AT_A_TIME)):
+        while chunk := list(islice(examples, at_a_time)):
             count += len(chunk)
             for position, (column, kind) in enumerate(types.items()):
                 sequences = [example[position] for example in chunk]

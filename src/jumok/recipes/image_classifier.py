@@ -159,8 +159,11 @@ class ImageClassifierRecipe(LabelledRecipe):
 
     def validate(self, model: ImageClassifier, count: int) -> Validation:
         """Accuracy, macro-F1 and calibration on validation pictures, and a few predictions to look at."""
-        examples = self.validation_examples(count)
-        pictures = np.stack([picture_from_text(example.inputs[0]) for example in examples])
+        pictures = np.empty((min(count, len(self.corpus.valid)), *self.encoder.shape.dimensions), np.uint8)
+        examples = []
+        for number, example in enumerate(self.iterate_validation_examples(count)):
+            pictures[number] = picture_from_text(example.inputs[0])
+            examples.append(example._replace(inputs=()))  # a picture as text takes more memory than its bytes
         scores = TorchImageClassifier(model).scores(pictures, self.encoder)
         metrics = self.metrics(scores, examples)
         return Validation(self.score(scores, examples, metrics), metrics)

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -100,9 +100,13 @@ class Recipe(ABC):
 
     def validation_examples(self, count: int) -> list[Example]:
         """So many of the validation examples, spread over all of them: a file may be sorted."""
+        return list(self.iterate_validation_examples(count))
+
+    def iterate_validation_examples(self, count: int) -> Iterator[Example]:
+        """The same one after the other: together, pictures take much memory."""
         valid = self.corpus.valid
         count = min(count, len(valid))
-        return [valid[i * len(valid) // count] for i in range(count)]
+        return (valid[i * len(valid) // count] for i in range(count))
 
     def fixed(self) -> Mapping[str, Any]:
         """What the data must not change while a model goes on learning from it; kept in run.json."""
