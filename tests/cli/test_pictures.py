@@ -203,6 +203,30 @@ def test_changed_pictures_are_noticed_before_anything_is_written(
     assert load_bundle(out).config["height"] == 12
 
 
+def test_changed_pictures_that_tables_name_are_noticed(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(trained / "pictures", tmp_path / "pictures")
+    tables = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for table, numbers in zip(tables, (range(20), range(20, 24)), strict=True):
+        rows = (f"pictures/{name}/{number}.png,{name}\n" for name in ("lying", "standing") for number in numbers)
+        table.write_text("".join(rows), encoding="utf-8")
+    words = ["train", "classifier", tables[0], "--valid", tables[1], "-o", tmp_path / "run", "--quiet", *SETTINGS]
+    again = [*map(str, words), "--steps", "1"]
+    assert run(again) == 0
+    capsys.readouterr()
+    for number in (22, 2):  # of validation, of training
+        picture = tmp_path / "pictures" / "lying" / f"{number}.png"
+        before = picture.read_bytes()
+        picture.write_bytes((picture.parent.parent / "standing" / "1.png").read_bytes())
+        assert run(again) == 2
+        assert f"Changed since: pictures that are named in {tables[0]}, {tables[1]}." in capsys.readouterr().err
+        picture.write_bytes(before)
+        assert run(again) == 0
+    assert run([*again, "--picture-size", "8"]) == 2
+    assert "The files are the same, but are read in another way" in capsys.readouterr().err
+
+
 def test_patches_add_up_to_the_scores_and_are_drawn(trained: Path, tmp_path: Path) -> None:
     from jumok.lens import load_trace, trace
 

@@ -1,6 +1,6 @@
 """Pictures with labels in, an image classifier out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,16 @@ class ImageClassifierRecipe(LabelledRecipe):
         shape, why = (survey.shape, survey.why) if before is None else (before, "as the model was trained with")
         if before == survey.shape:
             why = survey.why
-        self.kind = reading_pictures(self.reading, shape, why, self.picture_size, survey.digest)
+        named = survey.digest + (survey_pictures(self.valid, self.reading).digest if self.valid else "")
+        self.kind = reading_pictures(self.reading, shape, why, self.picture_size, named)
         return super().prepare(store, settings, **options)
+
+    def why_read_otherwise(self, before: Mapping[str, Any]) -> str:
+        """See `Recipe`. Files that a table names may have changed, and not the table."""
+        if before != self.kind.reading:
+            return super().why_read_otherwise(before)
+        tables = ", ".join(str(path) for path in (*self.data, *(self.valid or ())) if not Path(path).is_dir())
+        return f"Changed since: pictures that are named in {tables}."
 
     @property
     def encoder(self) -> PictureEncoder:

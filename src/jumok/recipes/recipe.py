@@ -86,6 +86,10 @@ class Recipe(ABC):
         )
         return self.corpus.facts
 
+    def why_read_otherwise(self, before: Mapping[str, Any]) -> str:
+        """Why files that are the same give other examples than before; `before` says how they were read then."""
+        return "The files are the same, but are read in another way: as other columns or languages, for example."
+
     def reopen(self, store: Path, fingerprint: str) -> dict[str, Any]:
         """Open what rank 0 of the same training has just prepared, and return the facts about it."""
         self.corpus = open_corpus(store, fingerprint)

@@ -1,7 +1,7 @@
 """Resuming a training: whether it is the same one, whether it is finished, and what may change."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,14 @@ def described_data(facts: Mapping[str, Any], before: Mapping[str, Any] | None) -
     return {**described, **reading, "kind": facts["kind"], "examples": facts["examples"], "since": since}
 
 
-def changed_data_explained(run: Path, before: Mapping[str, Any], error: ChangedDataError) -> ChangedDataError:
-    """The error with what the run was trained on, and what is different now."""
+def changed_data_explained(
+    run: Path,
+    before: Mapping[str, Any],
+    error: ChangedDataError,
+    why_read_otherwise: Callable[[Mapping[str, Any]], str],
+) -> ChangedDataError:
+    """The error with what the run was trained on, and what is different now. If the files are the same,
+    `why_read_otherwise` says it; it gets how they were read."""
     data = before["data"]
     facts = [] if data["examples"] is None else [f"{data['examples']:,} {data['kind']}"]
     facts += [f"since {data['since']}"] if data["since"] else []
@@ -77,18 +83,20 @@ def changed_data_explained(run: Path, before: Mapping[str, Any], error: ChangedD
     names = [file["name"] for file in data["files"]] or before["inputs"]
     valid = [file["name"] for file in data["valid_files"]]
     validated = f", validated on {', '.join(valid)}" if valid else ""
+    reading = data.get("reading", {})
+    changes = _changes([*data["files"], *data["valid_files"]], error.files) or why_read_otherwise(reading)
     return ChangedDataError(
         error.files,
         f"{run}: was trained on other data: {', '.join(names)}{described}{validated}"
-        f"{_reading_explained(data.get('reading', {}))}.\n"
-        f"{_changes([*data['files'], *data['valid_files']], error.files)}\n"
+        f"{_reading_explained(reading)}.\n"
+        f"{changes}\n"
         "Give the old files to resume, choose another directory with `out=`, start again with `fresh=True`, or train "
         "the model further on the new data with `continue_with_changes=True`.",
     )
 
 
 def _changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
-    """Which files are given instead of others, or have changed since."""
+    """Which files are given instead of others, or have changed since; empty if they are the same."""
     if [file["name"] for file in before] != [file["name"] for file in now]:
         return f"Now given: {', '.join(file['name'] for file in now)}."
     changed = [
@@ -96,9 +104,7 @@ def _changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any
         for old, new in zip(before, now, strict=True)
         if old["sha256"] != new["sha256"]
     ]
-    if changed:
-        return f"Changed since: {', '.join(changed)}."
-    return "The files are the same, but are read in another way: as other columns or languages, for example."
+    return f"Changed since: {', '.join(changed)}." if changed else ""
 
 
 def _reading_explained(reading: Mapping[str, Any]) -> str:

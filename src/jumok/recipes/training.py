@@ -279,7 +279,7 @@ class _Job:
             )
         except ChangedDataError as error:
             assert self.before is not None
-            raise changed_data_explained(self.run.path, self.before, error) from None
+            raise changed_data_explained(self.run.path, self.before, error, self.recipe.why_read_otherwise) from None
 
     def _kept_encoder(self) -> InputEncoder | None:
         return kept_encoder(self.run, self.recipe.kind.encoder)
