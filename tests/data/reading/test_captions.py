@@ -62,12 +62,13 @@ def test_whatever_cannot_be_used_is_counted_with_its_place(tmp_path: Path, pictu
     (pictures / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
     write_picture(tmp_path / "outside.png", (1, 2, 3))
     table = tmp_path / "a.tsv"
-    rows = ["0.png\tone", "gone.png\ttwo", "1.png\t ", "broken.png\tthree", "../outside.png\tfour", ""]
+    too_long = f"{'x' * 256}.png"
+    rows = ["0.png\tone", f"{too_long}\ttwo", "1.png\t ", "broken.png\tthree", "../outside.png\tfour", ""]
     table.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     found, rejections = read(table, pictures)
     assert found == [(0, "one")]
     assert rejections.counts["no such picture"] == 2
-    assert rejections.examples["no such picture"] == [f"{table}:2 (gone.png)", f"{table}:5 (../outside.png)"]
+    assert rejections.examples["no such picture"] == [f"{table}:2 ({too_long})", f"{table}:5 (../outside.png)"]
     assert rejections.examples["empty caption"] == [f"{table}:3"]
     assert rejections.examples["a picture without a caption"] == [str(pictures / "2.png")]
     assert any(str(pictures / "broken.png") in each for places in rejections.examples.values() for each in places)

@@ -106,9 +106,11 @@ def test_a_table_of_paths_and_labels(by_class: Path, name: str) -> None:
 
 def test_a_table_names_pictures_that_are_missing_and_columns_that_are_uncertain(by_class: Path) -> None:
     table = by_class / "a.csv"
-    table.write_text(tables(by_class)["a.csv"] + "cat/none.png,cat\ncat/1.png,\n", encoding="utf-8")
+    too_long = f"{'x' * 256}.png"
+    rows = f"cat/none.png,cat\ncat/1.png,\n{too_long},cat\n"
+    table.write_text(tables(by_class)["a.csv"] + rows, encoding="utf-8")
     _, rejections = read(table)
-    assert rejections.counts == {"no such file": 1, "no label": 1}
+    assert rejections.counts == {"no such file": 1, "no label": 1, "cannot be read: File name too long": 1}
     table.write_text("a.png,x,y\nb.png,y,x\nc.png,x,x\n", encoding="utf-8")
     with pytest.raises(InputError, match="not certain which of them are the picture and the label"):
         read(table)

@@ -105,7 +105,7 @@ def _resolve(name: str, directory: Path, beside_table: Path) -> Path | None:
     inside = directory.resolve()
     for start in (directory, directory.parent, beside_table):
         path = start / name
-        if path.is_file() and path.resolve().is_relative_to(inside):
+        if os.path.isfile(path) and path.resolve().is_relative_to(inside):
             return path
     return None
 

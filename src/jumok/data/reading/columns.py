@@ -196,9 +196,16 @@ def ask_for_columns(rows: SampleRows, name: str, roles: str, places: Sequence[in
     if any("\ufffd" in name for name in rows[0][1]):
         return NOT_RECOGNISED.format(where=f"{name}:{rows[0][0]}")
     by_name = all(names) and len(set(names)) == len(places)
+    width = usual_width(texts)
+    if width < len(places):
+        return (
+            f"{name}: has {counted(width, 'column')} in most rows, but {len(places)} are needed: {roles}.\n"
+            f"{list_columns(rows)}\n"
+            'Add what is missing; if it is there, give what separates columns, for example: `separator=";"`.'
+        )
     choice: Sequence[str | int] = names if by_name else [place + 1 for place in places]
     return (
-        f"{name}: has {usual_width(texts)} columns, and it is not certain which of them are {roles}:\n"
+        f"{name}: has {counted(width, 'column')}, and it is not certain which of them are {roles}:\n"
         f"{list_columns(rows)}\n"
         f"Choose by names or numbers, for example: `columns={literal(choice)}`."
     )

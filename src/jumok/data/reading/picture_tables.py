@@ -78,7 +78,7 @@ def _columns(rows: SampleRows, options: ReadingOptions, name: str, role: str) ->
         header = names if paths and not _names_picture(_cell(names, paths[0])) else []
         named = [place for place in others if _is_name_of(role, _cell(header, place))]
         if len(paths) != 1 or len(named or others) != 1:
-            example = (*paths[:1], *(named or others)[:1])
+            example = list(dict.fromkeys((*paths[:1], *named, *others, 0, 1)))[:2]
             raise InputError(ask_for_columns(rows, name, f"the picture and the {role}", example))
         places = paths[0], (named or others)[0]
     has_header = not _names_picture(_cell(names, places[0]))
