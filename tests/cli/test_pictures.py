@@ -356,10 +356,13 @@ def test_a_table_of_hangul_is_aligned() -> None:
 
 
 def test_a_classifier_of_texts_given_pictures_says_so(
-    trained: Path, trained_classifier: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, trained_classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pictures, model = trained / "pictures", str(trained_classifier / "run")
     assert run(["classify", "-m", model, str(pictures / "lying" / "1.png")]) == 2
     assert "is a PNG image, not text" in capsys.readouterr().err
+    Image.new("RGB", (60, 60), (65, 66, 67)).save(tmp_path / "uniform.bmp")
+    assert run(["classify", "-m", model, str(tmp_path / "uniform.bmp")]) == 2
+    assert "is a BMP image, not text" in capsys.readouterr().err
     assert run(["evaluate", "-m", model, str(pictures)]) == 2
     assert "holds no texts, but this model classifies texts" in capsys.readouterr().err

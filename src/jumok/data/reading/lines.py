@@ -40,6 +40,9 @@ _SIGNATURES = {
     b"\xfd7zXZ\0": "is compressed by xz; give it a name that ends in .xz.",
     b"\x28\xb5\x2f\xfd": "is compressed by zstd; give it a name that ends in .zst.",
 }
+# "BM", the size of the file, and four bytes that are always zero: "BM" alone may begin a text.
+_BMP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
+_NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _SNIFFED_BYTES = 1 << 16
 _SNIFF_AT_LEAST = 256  # characters; a share of fewer says nothing
@@ -116,7 +119,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes | TooLong]:
 
 def is_other_kind(head: bytes) -> bool:
     """Whether a file begins like one of a kind that is not text."""
-    return head.startswith(tuple(_SIGNATURES))
+    return head.startswith(tuple(_SIGNATURES)) or _BMP.match(head) is not None
 
 
 def _with_head(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -208,6 +211,8 @@ def _refuse_binary(name: str, head: bytes, encoding: str) -> None:
     for signature, verdict in _SIGNATURES.items():
         if head.startswith(signature):
             raise InputError(f"{name} {verdict}")
+    if _BMP.match(head):
+        raise InputError(f"{name} is a BMP image, not text.")
     if encodings.is_wide(encoding):
         return
     text = head[:_SNIFFED_BYTES].decode(encoding, "replace")
