@@ -340,6 +340,29 @@ def test_a_link_that_leads_nowhere_is_a_lost_picture(
     assert f"{tmp_path / 'lost.png'}: no such file." in capsys.readouterr().err
 
 
+def test_classes_that_are_links_are_classified_and_what_macos_left_is_not(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "linked").symlink_to(trained / "pictures" / "standing", target_is_directory=True)
+    (tmp_path / "._0.png").write_bytes(b"left by macOS")
+    assert run(["classify", "-m", str(trained / "run"), str(tmp_path)]) == 0
+    found = capsys.readouterr()
+    assert len(found.out.splitlines()) == 40
+    assert f"{tmp_path}: 1 file left by the operating system is left out." in found.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are Unicode")
+def test_any_name_of_a_file_is_one_cell_of_the_output(trained: Path, tmp_path: Path) -> None:
+    picture = tmp_path / os.fsdecode(b"\xb0\xa1\t\n.png")
+    shutil.copy(trained / "pictures" / "lying" / "1.png", picture)
+    command = ["classify", "-m", str(trained / "run"), str(picture), "-o", str(tmp_path / "out")]
+    assert run(command) == 0
+    [row] = (tmp_path / "out").read_text("utf-8").splitlines()
+    assert row.split("\t")[:2] == [f"{tmp_path}/\\udcb0\\udca1\\t\\n.png", "lying"]
+    assert run([*command, "--json"]) == 0
+    assert Path(json.loads((tmp_path / "out").read_text("utf-8"))["picture"]) == picture
+
+
 def test_a_file_that_is_missing_is_said_to_be(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "-m", str(trained / "run"), "nothing"]) == 2
     assert "nothing: no such file." in capsys.readouterr().err

@@ -99,20 +99,6 @@ def test_nothing_says_that_pictures_have_a_vocabulary(tmp_path: Path) -> None:
     assert "vocabulary" not in phases
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="file names are Unicode there")
-def test_a_damaged_picture_whose_name_is_not_unicode_is_named_escaped(tmp_path: Path) -> None:
-    name = os.fsdecode(b"\xff.png")
-    (tmp_path / "data" / "one").mkdir(parents=True)
-    (tmp_path / "data" / "one" / name).write_bytes(png_bytes(PICTURES[0])[:-60])
-    for number, picture in enumerate(PICTURES[:40]):
-        path = tmp_path / "data" / ("one", "other")[number % 2] / f"{number}.png"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(png_bytes(picture))
-    prepare_corpus(LABELLED_PICTURES, tmp_path / "store", [tmp_path / "data"])
-    rejected = (tmp_path / "store" / "rejected.tsv").read_text(encoding="utf-8")
-    assert rejected.startswith(f"{tmp_path}/data/one/\\udcff.png\tdamaged picture (")
-
-
 def test_validation_pictures_need_not_fit_into_the_largest_file_that_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +115,20 @@ def test_validation_pictures_need_not_fit_into_the_largest_file_that_is_read_at_
     for example, picture in zip(opened.valid, expected, strict=True):
         assert np.array_equal(picture_from_text(example.inputs[0]), picture)
     assert opened.valid[-1] == opened.valid[158:][1] == made.valid[159]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are Unicode")
+def test_a_corpus_of_names_that_are_not_utf_8_is_prepared_and_opened_again(tmp_path: Path) -> None:
+    corpus_of(tmp_path, LEFT, TOP, count=20)
+    data, korean = tmp_path / os.fsdecode("사진".encode("cp949")), os.fsdecode("가".encode("cp949"))
+    (tmp_path / "data").rename(data)
+    (data / "one").rename(data / korean)
+    (data / korean / f"{korean}.png").write_bytes(b"no picture")
+    made, opened = (prepare_corpus(LABELLED_PICTURES, tmp_path / "again", [data], seed=1) for _ in range(2))
+    assert made.classes == ["\\udcb0\\udca1", "other"]
+    assert opened.facts == made.facts
+    rejected = (tmp_path / "again" / "rejected.tsv").read_text("utf-8")
+    assert rejected.partition("\t")[0].endswith("/\\udcb0\\udca1/\\udcb0\\udca1.png")
 
 
 LEFT = np.zeros((6, 6, 1), np.uint8)

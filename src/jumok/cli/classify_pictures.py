@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from jumok.cli.options import print_json, say
 from jumok.cli.progress import PictureProgress
 from jumok.cli.writing import output_to
-from jumok.data.reading.lines import STANDARD_INPUT, display_name
-from jumok.data.reading.pictures import files_and_links, is_picture_name
+from jumok.data.reading.directories import LEFT_BY_SYSTEM, files_of_classes, is_left_by_system
+from jumok.data.reading.lines import STANDARD_INPUT, display_name, escaped
+from jumok.data.reading.pictures import is_picture_name
 from jumok.data.source_files import require_files
-from jumok.errors import ConfigError, InputError
+from jumok.errors import ConfigError, InputError, counted
 from jumok.pictures import UnusablePictureError
 
 if TYPE_CHECKING:
@@ -70,7 +71,11 @@ def _all_pictures(files: Sequence[Path]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        found = [file for file in files_and_links(path) if is_picture_name(file)]
+        named = sorted(filter(is_picture_name, files_of_classes(path)))
+        found = [file for file in named if not is_left_by_system(file)]
+        if len(found) < len(named):
+            what = counted(len(named) - len(found), f"file {LEFT_BY_SYSTEM} is", f"files {LEFT_BY_SYSTEM} are")
+            say(f"jumok: {path}: {what} left out.")
         if not found:
             raise InputError(f"{path}: holds no PNG, JPEG, WebP or BMP pictures.")
         yield from found
@@ -97,7 +102,8 @@ def _classified(
 
 
 def _line(path: Path, found: Classification | None, probabilities: bool) -> str:
+    name = escaped(str(path))  # a tab in it would be taken for the next column
     if found is None:
-        return f"{path}\t\t"
+        return f"{name}\t\t"
     shown = found.probabilities.values() if probabilities else [found.probability]
-    return "\t".join([str(path), found.label, *(f"{each:.4f}" for each in shown)])
+    return "\t".join([name, found.label, *(f"{each:.4f}" for each in shown)])

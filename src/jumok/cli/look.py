@@ -104,14 +104,15 @@ def open_session(model: Path, sentence: str | None = None, **hardware: Any) -> t
 
 def _pictures(model: Path, given: str | None) -> dict[str, Path]:
     """The pictures that the page can be asked for, by their names."""
-    from jumok.pictures import PICTURE_SUFFIXES
+    from jumok.data.reading.directories import files_of_classes
+    from jumok.data.reading.pictures import is_picture_name
 
     if given is None:
         raise InputError(f"Give a picture to begin with: jumok look -m {model} PICTURE.png")
     path = Path(given)
     if not path.is_dir():
         return {path.name: path}
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURE_SUFFIXES)
+    files = sorted(filter(is_picture_name, files_of_classes(path)))
     if not files:
         raise InputError(f"{path}: holds no pictures.")
     return {file.relative_to(path).as_posix(): file for file in files[:: -(-len(files) // MOST_PICTURES)]}

@@ -16,6 +16,8 @@ from jumok.errors import InputError, WriteError, counted
 from jumok.lens.plots.formats import require_format
 from jumok.system import is_closed_pipe
 
+UNENCODABLE = "backslashreplace"  # what becomes of the bytes of file names that are not UTF-8; in JSON it is valid
+
 
 @contextmanager
 def output_to(path: Path | None) -> Iterator[TextIO]:
@@ -27,7 +29,7 @@ def output_to(path: Path | None) -> Iterator[TextIO]:
     special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null or a pipe, which cannot be replaced
     part = path if special else path.with_name(path.name + ".part")
     with explained(path):
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
+        with open(part, "w", encoding="utf-8", errors=UNENCODABLE, newline="\n") as file:
             try:
                 yield file
             except BaseException:
@@ -113,12 +115,12 @@ class StandardOutput(FileIO):
 def standard_output(stream: TextIOWrapper) -> TextIOWrapper:
     """The same stream as UTF-8, whatever the locale says, with clear errors and the same bytes on every system."""
     if not isinstance(getattr(stream.buffer, "raw", stream.buffer), FileIO):  # a Windows console: text, not bytes
-        stream.reconfigure(errors="backslashreplace")
+        stream.reconfigure(errors=UNENCODABLE)
         return stream
     return TextIOWrapper(
         BufferedWriter(StandardOutput(stream.fileno(), "wb", closefd=False)),
         encoding="utf-8",
-        errors="backslashreplace",
+        errors=UNENCODABLE,
         newline="\n",
         line_buffering=stream.line_buffering or stream.write_through,
     )

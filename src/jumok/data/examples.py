@@ -96,7 +96,7 @@ class Rejections:
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    not_meant: int = 0  # of these, blank lines and records in other languages than those chosen: nothing is lost
+    not_meant: int = 0  # of these, what is no example, such as a blank line or another language: nothing is lost
     lines_used: int = 0  # counted by a reader whose examples are made of several lines
     layouts: list[FileLayout] = field(default_factory=list, compare=False)  # one for each file that was read
     log: Callable[[str, str], None] | None = field(default=None, repr=False, compare=False)  # reason, where
@@ -109,6 +109,11 @@ class Rejections:
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _PLACES_PER_REASON:
             examples.append(where)
+
+    def add_not_meant(self, reason: str, where: str) -> None:
+        """Count something that is left out and is no example."""
+        self.not_meant += 1
+        self.add(reason, where)
 
     @property
     def total(self) -> int:

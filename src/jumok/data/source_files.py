@@ -12,7 +12,8 @@ from secrets import token_hex
 from typing import Any, BinaryIO
 
 from jumok.data.examples import Paths
-from jumok.data.reading.lines import STANDARD_INPUT, display_name, format_of
+from jumok.data.reading.directories import files_of_classes
+from jumok.data.reading.lines import STANDARD_INPUT, display_name, escaped, format_of
 from jumok.errors import InputError
 from jumok.files import REAL_FILES, explained_writing, make_directory_durably, remove
 
@@ -66,7 +67,7 @@ class SourceFiles(AbstractContextManager["SourceFiles"]):
                 path = self._keep(pipe, name, "".join(path.suffixes) or (".tsv" if is_table else ".txt"))
         found = [_digest(file) for file in _all_files(path)]
         digests, sizes = tuple(digest for digest, _ in found), (size for _, size in found)
-        shown = display_name(given) if str(given) == STANDARD_INPUT else Path(given).name
+        shown = display_name(given) if str(given) == STANDARD_INPUT else escaped(Path(given).name)
         return SourceFile(shown, path, digests, sum(sizes))
 
     def _keep(self, stream: BinaryIO, name: str, suffix: str) -> Path:
@@ -117,8 +118,7 @@ def _all_files(path: Path) -> list[Path]:
     """The file, or every file in a directory, in a fixed order."""
     if not path.is_dir():
         return [path]
-    # rglob does not follow links by itself, but the directory of a class may be one.
-    return sorted(file for entry in path.iterdir() for file in (entry, *entry.rglob("*")) if file.is_file())
+    return sorted(file for file in files_of_classes(path) if file.is_file())
 
 
 def _deciding_names(path: Path) -> list[str]:

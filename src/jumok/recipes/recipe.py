@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
 from jumok.data.epochs import CorpusEpochs
 from jumok.data.examples import Example, ExampleKind, InputEncoder
+from jumok.data.reading.lines import escaped
 from jumok.engines.conversion import repair_export
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig, preset
@@ -41,7 +42,7 @@ class Recipe(ABC):
 
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:
         self.data, self.valid = data, [valid] if isinstance(valid, str | Path) else valid
-        self.inputs = [Path(path).name for path in data]  # names of the files, as the run and the model record them
+        self.inputs = [escaped(Path(path).name) for path in data]  # as the run and the model record them
 
     @classmethod
     def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:

@@ -94,6 +94,22 @@ def test_columns_that_are_not_certain_are_asked_for(tmp_path: Path, pictures: Pa
     assert [caption for _, caption in read(table, pictures, columns=(1, 3))[0]] == ["un", "deux", "trois"]
 
 
+def test_a_table_of_one_column_is_told_what_it_lacks(tmp_path: Path, pictures: Path) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("0.png\n1.png\n2.png\n", encoding="utf-8")
+    with pytest.raises(InputError, match="has 1 column in most rows, but 2 are needed: the picture and the caption"):
+        read(table, pictures)
+
+
+def test_what_macos_leaves_beside_pictures_needs_no_captions(tmp_path: Path, pictures: Path) -> None:
+    table = tmp_path / "a.tsv"
+    table.write_text("0.png\tone\n1.png\ttwo\n2.png\tthree\n", encoding="utf-8")
+    (pictures / "._0.png").write_bytes(b"left by macOS")
+    _, rejections = read(table, pictures)
+    assert rejections.examples == {"left by the operating system": [str(pictures / "._0.png")]}
+    assert rejections.lost == 0
+
+
 def test_nothing_usable_is_an_error(tmp_path: Path, pictures: Path) -> None:
     table = tmp_path / "a.tsv"
     table.write_text("x.png\tone\ny.png\ttwo\n", encoding="utf-8")

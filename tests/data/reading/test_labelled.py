@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -134,6 +136,25 @@ def test_a_directory_for_each_class(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     with pytest.raises(InputError, match="contains no directories"):
         read(tmp_path / "nothing")
+
+
+def test_a_class_without_texts_is_mentioned(tmp_path: Path) -> None:
+    for name in ("empty", "full"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full" / "1.txt").write_text("so fresh", encoding="utf-8")
+    found, rejections = read(tmp_path)
+    assert found == [("full", "so fresh")]
+    assert rejections.examples == {"a directory of a class without files": [str(tmp_path / "empty")]}
+    assert rejections.lost == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are Unicode")
+def test_names_of_files_and_classes_that_are_not_utf_8_are_escaped(tmp_path: Path) -> None:
+    korean = os.fsdecode("가".encode("cp949"))
+    (tmp_path / korean).mkdir()
+    (tmp_path / korean / f"{korean}.txt").write_text("so fresh", encoding="utf-8")
+    [example] = read_labelled([tmp_path], Rejections())
+    assert (example.label, example.where) == ("\\udcb0\\udca1", f"{tmp_path}/\\udcb0\\udca1/\\udcb0\\udca1.txt:1")
 
 
 def test_what_cannot_be_used_is_counted_and_named(tmp_path: Path) -> None:

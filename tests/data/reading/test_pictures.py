@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,66 @@ def test_links_that_cannot_be_followed_are_rejections(by_class: Path) -> None:
         "no such file": [f"{by_class}/cat/lost.png"],
         "a link to a directory; only that of a class may be one": [f"{by_class}/cat/other"],
     }
+
+
+def test_directories_of_classes_that_are_links_hold_pictures(tmp_path: Path, by_class: Path) -> None:
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for name in CLASSES:
+        (linked / name).symlink_to(by_class / name, target_is_directory=True)
+    assert holds_pictures(linked)
+    assert len(read(linked)[0]) == 8
+
+
+def test_files_that_accompany_pictures_are_counted_and_no_reason_to_take_them_for_texts(by_class: Path) -> None:
+    for picture in list(by_class.rglob("*.png")):
+        for sidecar in (picture.with_suffix(".json"), picture.with_name(f"{picture.name}.xml")):
+            sidecar.write_text("{}", encoding="utf-8")
+        picture.with_name(f"._{picture.name}").write_bytes(b"left by macOS")
+    assert holds_pictures(by_class)
+    examples, rejections = read(by_class)
+    assert len(examples) == 8
+    assert rejections.counts == {"a file beside a picture of the same name": 16, "left by the operating system": 8}
+    assert rejections.lost == 0
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(by_class: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(directory: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", refuse)  # whoever runs the tests may be allowed to read everything
+    with pytest.raises(InputError, match=r"pets: cannot be read \(Permission denied\)\. Make it readable"):
+        holds_pictures(by_class)
+
+
+def test_a_few_pictures_among_texts_are_texts(tmp_path: Path) -> None:
+    (tmp_path / "good").mkdir()
+    for number in range(3):
+        (tmp_path / "good" / f"{number}.txt").write_text("What a film!", encoding="utf-8")
+    (tmp_path / "good" / "2.png").write_bytes(png_bytes(flat(1)))
+    assert not holds_pictures(tmp_path)
+
+
+def test_a_class_without_pictures_is_mentioned(by_class: Path) -> None:
+    (by_class / "bird").mkdir()
+    _, rejections = read(by_class)
+    assert rejections.examples == {"a directory of a class without files": [f"{by_class}/bird"]}
+    assert rejections.lost == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are Unicode")
+def test_names_that_are_not_utf_8_are_escaped_and_their_pictures_read(by_class: Path) -> None:
+    korean = os.fsdecode("가".encode("cp949"))
+    (by_class / "cat").rename(by_class / korean)
+    (by_class / korean / "0.png").rename(by_class / korean / f"{korean}\n.png")
+    (by_class / korean / "1.png").rename(by_class / korean / f"{korean}.txt")
+    (by_class / korean / "2.png").write_bytes(b"no picture")
+    examples, rejections = read(by_class)
+    assert [example.where for example in examples if example.label == "\\udcb0\\udca1"] == [
+        f"{by_class}/\\udcb0\\udca1/{name}:1" for name in ("more/x.png", "\\udcb0\\udca1\\n.png", "\\udcb0\\udca1.txt")
+    ]
+    assert rejections.examples == {"not a PNG, JPEG, WebP or BMP picture": [f"{by_class}/\\udcb0\\udca1/2.png"]}
+    assert survey_pictures([by_class]).digest == ""  # no table names them
 
 
 def tables(by_class: Path) -> dict[str, str]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jumok.data.examples import Example, FileLayout, Paths, Rejections
-from jumok.data.reading.lines import EMPTY, Damage
+from jumok.data.reading.directories import LEFT_BY_SYSTEM, is_left_by_system
+from jumok.data.reading.lines import EMPTY, Damage, display_name
 from jumok.data.reading.options import DEFAULT, ReadingOptions
 from jumok.data.reading.picture_tables import paths_with_labels
 from jumok.data.reading.pictures import (
@@ -47,7 +48,7 @@ def read_captioned(
     if not count:
         raise InputError(_none_usable(paths, rejections))
     said = f"{counted(count, 'picture')}, {shape}{f': {why}' if why else ''}"
-    rejections.layouts.append(FileLayout(str(paths[1]), pictures=said))
+    rejections.layouts.append(FileLayout(display_name(paths[1]), pictures=said))
 
 
 def survey_captioned(
@@ -112,6 +113,10 @@ def _resolve(name: str, directory: Path, beside_table: Path) -> Path | None:
 
 def _reject_uncaptioned(directory: Path, named: set[Path], rejections: Rejections) -> None:
     """Count the pictures of the directory that no row names."""
-    for file in sorted(directory.rglob("*")):
-        if is_picture_name(file) and file.resolve() not in named:
-            rejections.add(NO_CAPTION, str(file))
+    for file in sorted(filter(is_picture_name, directory.rglob("*"))):
+        if file.resolve() in named:
+            continue
+        if is_left_by_system(file):
+            rejections.add_not_meant(LEFT_BY_SYSTEM, display_name(file))
+        else:
+            rejections.add(NO_CAPTION, display_name(file))

@@ -36,6 +36,7 @@ from jumok.errors import InputError
 # Of several columns with the name of a label or a text, the first of these is taken.
 _FIRST_CHOICE = {"label": ("label", "class", "category", "sentiment", "target"), "text": ("text", "review", "sentence")}
 NO_LABEL = Damage("no label")
+EMPTY_CLASS = "a directory of a class without files"
 HEADER = Damage("looks like a header")
 MOST_TEXT_BYTES = 10_000_000  # of one file in a directory of texts
 TOO_LARGE = Damage(f"text larger than {MOST_TEXT_BYTES:,} bytes")
@@ -77,6 +78,11 @@ def label_of(side: Side) -> str | Damage:
     return NO_LABEL if label is EMPTY else label
 
 
+def class_name(directory: Path) -> str:
+    """The label of what is in the directory of a class."""
+    return lines.escaped(_in_one_line(directory.name))
+
+
 def _in_one_line(label: str) -> str:
     """With single spaces: names of classes are written in lines and columns."""
     return " ".join(label.split())
@@ -86,7 +92,7 @@ def _records(
     path: str | Path, known: Collection[str], options: ReadingOptions, rejections: Rejections
 ) -> Iterator[Labelled]:
     if Path(path).is_dir():
-        return _directory_records(Path(path), options.encoding)
+        return _directory_records(Path(path), options.encoding, rejections)
     layout = FileLayout(lines.display_name(path))
     rejections.layouts.append(layout)
     if lines.format_of(path) in formats.JSON_LINES:
@@ -94,14 +100,17 @@ def _records(
     return _table_records(path, known, options, layout)
 
 
-def _directory_records(path: Path, encoding: str | None) -> Iterator[Labelled]:
+def _directory_records(path: Path, encoding: str | None, rejections: Rejections) -> Iterator[Labelled]:
     """Records of a directory with one directory a class and one text a file."""
     classes = sorted(entry for entry in path.iterdir() if entry.is_dir())
     if not classes:
         raise InputError(f"{path}: contains no directories. Give it one for each class, with one text in each file.")
     for directory in classes:
-        for file in sorted(entry for entry in directory.rglob("*") if entry.is_file()):
-            yield str(file), 1, directory.name, _whole_text(file, encoding)
+        files = sorted(entry for entry in directory.rglob("*") if entry.is_file())
+        if not files:
+            rejections.add_not_meant(EMPTY_CLASS, lines.display_name(directory))
+        for file in files:
+            yield lines.display_name(file), 1, class_name(directory), _whole_text(file, encoding)
 
 
 def _whole_text(file: Path, encoding: str | None) -> Side:

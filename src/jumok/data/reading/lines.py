@@ -77,8 +77,14 @@ Record: TypeAlias = tuple[int, Side, Side]  # number of its first line, source, 
 
 
 def display_name(path: str | Path) -> str:
-    """The name of a file in messages."""
-    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+    """The name of a file in messages and in records of what was read."""
+    return "standard input" if str(path) == STANDARD_INPUT else escaped(str(path))
+
+
+def escaped(name: str) -> str:
+    """The name of a file with backslash escapes for what a line of UTF-8 cannot hold: control characters, and bytes in
+    another encoding, as in Korean ZIP archives. They can be written then, but no longer opened."""
+    return _NOT_IN_A_LINE.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
 
 
 def without_compression(path: str | Path) -> Path:

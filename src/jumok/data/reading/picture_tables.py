@@ -18,7 +18,7 @@ from jumok.data.reading.delimited import LOOKED_AT
 from jumok.data.reading.formats import JSON_LINES, json_value
 from jumok.data.reading.headers import is_name_of
 from jumok.data.reading.labelled import label_of
-from jumok.data.reading.lines import Damage, Side, format_of, text_of
+from jumok.data.reading.lines import Damage, Side, display_name, format_of, text_of
 from jumok.data.reading.options import ReadingOptions
 from jumok.data.reading.tables import table_rows, text_lines
 from jumok.errors import InputError
@@ -46,11 +46,11 @@ def paths_with_labels(
 ) -> Iterator[NamedPicture]:
     """The paths of pictures with their labels, or with captions if that is the `role` of the other column.
     InputError if it is not certain which columns hold them."""
-    layout = FileLayout(str(path))
+    layout = FileLayout(display_name(path))
     rejections.layouts.append(layout)
     found = _in_json if format_of(path) in JSON_LINES else _in_table
     for number, picture, label in found(path, options, layout, role):
-        yield f"{path}:{number}", text_of(picture), label_of(label) if role == "label" else text_of(label)
+        yield f"{layout.file}:{number}", text_of(picture), label_of(label) if role == "label" else text_of(label)
 
 
 def _in_table(path: Path, options: ReadingOptions, layout: FileLayout, role: str) -> Iterator[tuple[int, Side, Side]]:

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
-from itertools import islice
+from os.path import splitext
 from pathlib import Path
 from statistics import median_low
 
 from jumok.data.examples import Example, FileLayout, Paths, Rejections
+from jumok.data.reading.directories import LEFT_BY_SYSTEM, files_and_links, files_of_classes, is_left_by_system
 from jumok.data.reading.idx import idx_pairs, idx_records, read_idx_header
-from jumok.data.reading.labelled import NO_LABEL
-from jumok.data.reading.lines import EMPTY, Damage
+from jumok.data.reading.labelled import EMPTY_CLASS, NO_LABEL, class_name
+from jumok.data.reading.lines import EMPTY, Damage, display_name
 from jumok.data.reading.options import DEFAULT, ReadingOptions
 from jumok.data.reading.picture_tables import has_paths_of_pictures, paths_with_labels
 from jumok.errors import ConfigError, InputError, counted
@@ -33,11 +34,9 @@ from jumok.system import usable_cores
 
 LARGEST_SIDE = 64  # of the shape that is chosen, unless another is asked for
 ROUNDED_TO = 4  # sides of a shape that pictures are scaled to are a multiple of this: patches fill them
-LOOKED_AT = 1000  # files of a directory, to tell what it holds
 _AHEAD = 64  # pictures decoded before they are asked for
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
-_LEFT_BY_SYSTEMS = {"thumbs.db", "desktop.ini"}
-NOT_MEANT = "left by the operating system"
+SIDECAR = "a file beside a picture of the same name"
 LINKED_DIRECTORY = "a link to a directory; only that of a class may be one"
 
 
@@ -52,7 +51,7 @@ class LabelledPicture:
     @property
     def name(self) -> str:
         """The path of a picture, or its place in a file with many, for messages."""
-        return str(self.source) if isinstance(self.source, Path) else self.where
+        return display_name(self.source) if isinstance(self.source, Path) else self.where
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,15 @@ def is_picture_name(path: str | Path) -> bool:
 
 
 def holds_pictures(path: str | Path, options: ReadingOptions = DEFAULT) -> bool:
-    """Whether a directory or file holds labelled pictures, and not texts: most files of the directory are called like
-    pictures, most rows of the table name such files, or it is an IDX file."""
+    """Whether a directory or file holds labelled pictures, and not texts: at least half of the files of the directory
+    are called like pictures, most rows of the table name such files, or it is an IDX file. Files that only accompany
+    pictures do not count."""
     path = Path(path)
     if path.is_dir():
-        names = list(islice((file for file in path.rglob("*") if file.is_file()), LOOKED_AT))
-        pictures = sum(map(is_picture_name, names))
-        return 2 * pictures > len(names) or any(map(read_idx_header, _idx_candidates(path)))
+        # All of them: in a sample, many a file would be without the picture that it accompanies.
+        files = [file for file in files_of_classes(path) if not is_left_by_system(file)]
+        pictures, alone = sum(map(is_picture_name, files)), len(files) - len(_sidecars(files))
+        return 0 < alone <= 2 * pictures or any(map(read_idx_header, _idx_candidates(path)))
     if not path.is_file():
         return False
     if is_picture_name(path):
@@ -96,7 +97,7 @@ def survey_pictures(paths: Paths, options: ReadingOptions = DEFAULT, side: int |
         except UnusablePictureError as error:
             rejections.add(error.reason, picture.name, error.detail)
             continue
-        if not picture.where.startswith(f"{picture.source}:"):  # named by a table
+        if picture.where != _place(picture.source):  # named by a table
             with open(picture.source, "rb") as file:
                 digest.update(file_digest(file, "sha256").digest())
     if not shapes:
@@ -169,7 +170,7 @@ def read_labelled_pictures(
     if not count:
         raise InputError(_none_usable(paths, rejections))
     layout = FileLayout(
-        ", ".join(map(str, paths)), pictures=f"{counted(count, 'picture')}, {shape}{f': {why}' if why else ''}"
+        ", ".join(map(display_name, paths)), pictures=f"{counted(count, 'picture')}, {shape}{f': {why}' if why else ''}"
     )
     rejections.layouts.append(layout)
 
@@ -234,7 +235,7 @@ def _only_pair(directory: Path, files: Sequence[Path]) -> tuple[Path, Path]:
 
 def _idx_pictures(pictures: Path, labels: Path) -> Iterator[LabelledPicture]:
     for number, (label, pixels) in enumerate(idx_records(pictures, labels), 1):
-        yield LabelledPicture(label, f"{pictures}:{number}", pixels)
+        yield LabelledPicture(label, f"{display_name(pictures)}:{number}", pixels)
 
 
 def _named_pictures(path: Path, rejections: Rejections, options: ReadingOptions) -> Iterator[LabelledPicture]:
@@ -256,23 +257,32 @@ def _directory_pictures(path: Path, rejections: Rejections) -> Iterator[Labelled
         raise InputError(f"{path}: contains no directories. Give it one for each class, with the pictures in it.")
     _refuse_parts(path, classes)
     for directory in classes:
-        for file in files_and_links(directory):
+        files = sorted(files_and_links(directory))
+        if not files:
+            rejections.add_not_meant(EMPTY_CLASS, display_name(directory))
+        sidecars = _sidecars(files)
+        for file in files:
             if file.is_dir():
-                rejections.add(LINKED_DIRECTORY, str(file))
-            elif file.name.startswith(".") or file.name.lower() in _LEFT_BY_SYSTEMS:
-                rejections.not_meant += 1
-                rejections.add(NOT_MEANT, str(file))
+                rejections.add(LINKED_DIRECTORY, display_name(file))
+            elif is_left_by_system(file):
+                rejections.add_not_meant(LEFT_BY_SYSTEM, display_name(file))
+            elif file in sidecars:
+                rejections.add_not_meant(SIDECAR, display_name(file))
             else:
-                yield LabelledPicture(" ".join(directory.name.split()), f"{file}:1", file)
+                yield LabelledPicture(class_name(directory), _place(file), file)
 
 
-def files_and_links(directory: Path) -> list[Path]:
-    """All files in a directory and below, in order; also links that lead nowhere, or to directories."""
+def _place(file: Path) -> str:
+    """Where a picture stands that has a file for itself."""
+    return f"{display_name(file)}:1"
 
-    def is_lost_link(entry: Path) -> bool:
-        return entry.is_symlink() and (entry.is_dir() or not entry.exists())
 
-    return sorted(entry for entry in directory.rglob("*") if entry.is_file() or is_lost_link(entry))
+def _sidecars(files: Sequence[Path]) -> set[Path]:
+    """Those of the files that are no pictures and accompany one: `a.json` and `a.png.json` beside `a.png`."""
+    pictures = [str(file) for file in files if is_picture_name(file)]
+    names = {*pictures, *(splitext(picture)[0] for picture in pictures)}
+    others = (file for file in files if file.suffix and not is_picture_name(file))
+    return {file for file in others if splitext(file)[0] in names}
 
 
 def _refuse_parts(path: Path, classes: Sequence[Path]) -> None:

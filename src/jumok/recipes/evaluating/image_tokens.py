@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jumok.data.reading.directories import files_of_classes
 from jumok.data.reading.pictures import is_picture_name
 from jumok.engines.image_tokens import ImageTokenizer, reconstruction_scores
 from jumok.errors import InputError
@@ -15,7 +16,7 @@ from jumok.recipes.evaluating.evaluation import Evaluation, only_file
 def evaluate(model: ImageTokenizer, files: Sequence[Path]) -> Evaluation:
     """The error of the pictures of a directory that are drawn from their image tokens, and how many codes they use."""
     directory = only_file(files)
-    paths = sorted(path for path in directory.rglob("*") if is_picture_name(path)) if directory.is_dir() else []
+    paths = sorted(filter(is_picture_name, files_of_classes(directory))) if directory.is_dir() else []
     if not paths:
         raise InputError(f"{directory}: is not a directory with pictures.")
     pictures = np.stack([read_picture(path, model.encoder.shape) for path in paths])
