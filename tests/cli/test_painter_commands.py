@@ -241,7 +241,7 @@ def test_the_size_of_pictures_is_no_setting(painted: Path, tmp_path: Path) -> No
     wrong: Any = "16"
     with pytest.raises(ConfigError, match=r"`picture_size='16'` cannot be used: give the longer side"):
         train_painter(*data, out=tmp_path / "run", picture_size=wrong)
-    with pytest.raises(ConfigError, match=r"model\.height is that of the pictures"):
+    with pytest.raises(ConfigError, match=r"model\.height cannot be set: the pictures decide it"):
         train_painter(*data, out=tmp_path / "run", settings={"model.height": 64})
 
 

@@ -22,7 +22,7 @@ from jumok.model.image_classifier import ImageClassifier
 from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
 from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.mirroring import mirroring_keeps_the_meaning
-from jumok.recipes.recipe import PathLike
+from jumok.recipes.recipe import SHAPE_DECIDED, PathLike
 from jumok.tasks import ENCODERS
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
@@ -50,6 +50,12 @@ class ImageClassifierRecipe(LabelledRecipe):
     task, epochs_type = "image_classifier", PictureEpochs
     validation_cost = 0.4
     kind = LABELLED_PICTURES
+    not_settings = {  # noqa: RUF012 (ClassVar above)
+        **LabelledRecipe.not_settings,
+        **SHAPE_DECIDED,
+        "vocabulary": "the values of a pixel are bytes. Leave it out.",
+        "mirror": "augment.mirror decides it. Set that instead.",
+    }
 
     def __init__(
         self,
@@ -68,6 +74,11 @@ class ImageClassifierRecipe(LabelledRecipe):
         require_picture_size(picture_size, 4, LARGEST_ASKED)
         self.picture_size = picture_size
 
+    @classmethod
+    def check_settings(cls, settings: Settings, **of_the_data: Any) -> None:
+        """See `Recipe`. As long as the pictures are not known, a patch may be as large as the largest of them."""
+        super().check_settings(settings, **{"height": LARGEST_ASKED, "width": LARGEST_ASKED, **of_the_data})
+
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. The shape is chosen before anything is decoded; a model that exists keeps its own."""
         survey = survey_pictures(self.data, self.reading, self.picture_size)
@@ -75,6 +86,7 @@ class ImageClassifierRecipe(LabelledRecipe):
         shape, why = (survey.shape, survey.why) if before is None else (before, "as the model was trained with")
         if before == survey.shape:
             why = survey.why
+        self.check_settings(settings, height=shape.height, width=shape.width)
         named = survey.digest + (survey_pictures(self.valid, self.reading).digest if self.valid else "")
         self.kind = reading_pictures(self.reading, shape, why, self.picture_size, named)
         return super().prepare(store, settings, **options)

@@ -69,6 +69,7 @@ class LabelledRecipe(Recipe):
     """Trains on examples with labels."""
 
     highest_score = 0.0  # of a log-likelihood; an earlier version recorded macro-F1
+    not_settings = {**Recipe.not_settings, "classes": "the labels of the data decide it. Leave it out."}  # noqa: RUF012
 
     def card(self) -> dict[str, Any]:
         """The names of the classes, in the order of the scores, and the number of training examples of each."""

@@ -29,7 +29,7 @@ from jumok.engines.image_tokens import encode_pictures
 from jumok.engines.painter.text import words_of
 from jumok.engines.painter.torch import TorchPainter
 from jumok.engines.torch_models import load_model
-from jumok.errors import ConfigError
+from jumok.errors import ConfigError, require_at_least
 from jumok.model.config import BaseConfig, preset
 from jumok.model.config.painter import PainterConfig
 from jumok.model.devices import device_of, to_device
@@ -37,7 +37,7 @@ from jumok.model.image_tokens import ImageTokens
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.pictures import PictureShape
 from jumok.recipes.image_tokens import ImageTokensRecipe, fitted_shape
-from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.recipe import SHAPE_DECIDED, PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import EOS, PAD
 from jumok.training.auto import Choice
@@ -49,7 +49,6 @@ PICTURES_AT_A_TIME = 24  # in a batch
 CAPTIONS_LEFT_OUT = 0.1  # of the training pictures, so that the model learns what pictures look like in general
 MOST_WORDS = 2000  # of captions; if there are more, unknown words are not noticed
 SMALLEST, LARGEST = 8, 256  # longer side of pictures that can be asked for
-OF_THE_PICTURES = ("height", "width", "channels")
 TOKENS = "image_tokens"  # in the store: the captions with image tokens
 
 
@@ -83,6 +82,7 @@ class PainterRecipe(Recipe):
 
     task, epochs_type = "painter", PaintingEpochs
     validation_cost = 0.5
+    not_settings = {**Recipe.not_settings, **SHAPE_DECIDED}  # noqa: RUF012 (ClassVar above)
 
     def __init__(
         self,
@@ -108,18 +108,21 @@ class PainterRecipe(Recipe):
         self._digest, self._stage_settings = "", Settings()
 
     @classmethod
-    def check_settings(cls, settings: Settings) -> None:
-        """See `Recipe`. Any patch will do: pictures are scaled so that patches fill them."""
-        for name in settings.model:
-            if name in OF_THE_PICTURES:
-                raise ConfigError(f"model.{name} is that of the pictures. Leave it out, or give `picture_size=`.")
+    def check_settings(cls, settings: Settings, **of_the_data: Any) -> None:
+        """See `Recipe`. Any patch within a picture will do: pictures are scaled so that patches fill them."""
         patch = settings.model.get("patch", PainterConfig.patch)
-        super().check_settings(settings.changed({"model.height": patch, "model.width": patch}))
+        require_at_least(1, patch=patch)
+        if patch > LARGEST:
+            raise ConfigError(f"patch={patch} is larger than any picture: they have at most {LARGEST} pixels a side.")
+        super().check_settings(settings, **{"height": patch, "width": patch, **of_the_data})
 
     def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
         """See `Recipe`. One shape for all pictures is chosen from the headers of their files."""
         shape, why = survey_captioned(self.data, self.reading, self.picture_size)
-        self.shape = fitted_shape(shape, settings.model.get("patch"))
+        patch = settings.model.get("patch")
+        if patch is not None and patch > max(shape.height, shape.width):
+            raise ConfigError(f"patch={patch} is larger than pictures of {shape.width} × {shape.height} pixels.")
+        self.shape = fitted_shape(shape, patch)
         self.kind = captioned_pictures(self.shape, why, self.reading)
         return super().prepare(store, settings, **options)
 

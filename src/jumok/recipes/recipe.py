@@ -26,6 +26,9 @@ from jumok.training.settings import Settings
 PathLike = str | Path
 
 BY_MUON = Choice("optimizer.name", "muon", "learns more from each batch")
+SHAPE_DECIDED = dict.fromkeys(
+    ("height", "width", "channels"), "the pictures decide it. Leave it out, or give `picture_size=`."
+)  # of tasks of pictures: see `Recipe.not_settings`
 PROBES = 200  # validation examples on which the exported model is compared with the original
 
 
@@ -38,6 +41,10 @@ class Recipe(ABC):
     validation_cost: ClassVar[float] = 1.0  # of a validated token, in trained tokens
     export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
     highest_score: ClassVar[float] = math.inf  # of a validation; a recorded one above it was measured in another way
+    not_settings: ClassVar[Mapping[str, str]] = {  # fields of the model's config, and what decides them
+        "task": "the command decides it. Leave it out.",
+        "vocabulary": "the data decide it. Leave it out, or set tokenizer.size.",
+    }
     corpus: Corpus
 
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:
@@ -52,13 +59,17 @@ class Recipe(ABC):
         return cls(files, **reading).kind
 
     @classmethod
-    def check_settings(cls, settings: Settings) -> None:
-        """Raises ConfigError for a preset or a model that cannot be, before anything is read or written."""
+    def check_settings(cls, settings: Settings, **of_the_data: Any) -> None:
+        """Raises ConfigError for a preset or a model that cannot be, before anything is read or written. `of_the_data`
+        are the fields of the model's config that the data decide, as far as they are known, or else the largest."""
+        for name in settings.model:
+            if name in cls.not_settings:
+                raise ConfigError(f"model.{name} cannot be set: {cls.not_settings[name]}")
         for name, value in settings.augment:
             if value is not None and name not in cls.epochs_type.augmentations:
                 raise ConfigError(f"augment.{name} has no effect on a {task_named(cls.task).title}. Leave it out.")
         name = "tiny" if settings.preset == "auto" else settings.preset
-        preset(name, task=cls.task, vocabulary=1, **settings.model)
+        preset(name, task=cls.task, vocabulary=1, **settings.model, **of_the_data)
 
     def prepare(
         self,

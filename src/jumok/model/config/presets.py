@@ -63,7 +63,7 @@ def config_from_dict(values: Mapping[str, Any]) -> BaseConfig:
     return config
 
 
-def preset(name: str, *, vocabulary: int | None = None, task: str | None = None, **changes: Any) -> BaseConfig:
+def preset(name: str, /, *, vocabulary: int | None = None, task: str | None = None, **changes: Any) -> BaseConfig:
     """A named size as a config of a task: `preset("tiny", task="language_model", vocabulary=8000)`.
     A config takes the fields that it has. `imdb-notebook` brings its own vocabulary and is always a classifier."""
     if name not in PRESETS:
