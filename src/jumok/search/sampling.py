@@ -24,6 +24,7 @@ def sample(
     *,
     seeds: Sequence[int],
     samples: int = 1,
+    first_sample: int = 0,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
@@ -34,20 +35,23 @@ def sample(
 
     Tokens are drawn from the distribution after `temperature` (0: greedy search), of its `top_k` most probable tokens
     (0: all), of the fewest that together have probability `top_p`. Each sentence has its own seed, so its samples
-    depend on nothing else. Scores and limits are those of `beam_search`; log-probabilities are the model's own.
+    depend on nothing else; they are numbered from `first_sample`, so that many can be drawn in several calls. Scores
+    and limits are those of `beam_search`; log-probabilities are the model's own.
     """
     if temperature == 0:
         greedy = decode(step, cache, choose_best(1), rules, 1, length_penalty, prefill)
         return [hypotheses * samples for hypotheses in greedy]
-    choose: Choose[CacheT] = _choose_randomly(_random_numbers(seeds, samples, rules), temperature, top_k, top_p)
+    choose: Choose[CacheT] = _choose_randomly(
+        _random_numbers(seeds, range(first_sample, first_sample + samples), rules), temperature, top_k, top_p
+    )
     return decode(step, cache, choose, rules, samples, length_penalty, prefill)
 
 
-def _random_numbers(seeds: Sequence[int], samples: int, rules: Rules) -> Tensor:
+def _random_numbers(seeds: Sequence[int], samples: range, rules: Rules) -> Tensor:
     """[B, R, longest + 1] numbers in [0, 1), one a token: from a stream of its own for every (seed, sample)."""
     length = max(rules.limits.tolist(), default=0) + 1
-    bits = [[bit_stream(seed, "sampling", number).random_raw(length) for number in range(samples)] for seed in seeds]
-    numbers = (np.array(bits, dtype=np.uint64).reshape(len(seeds), samples, length) >> np.uint64(11)) * 2.0**-53
+    bits = [[bit_stream(seed, "sampling", number).random_raw(length) for number in samples] for seed in seeds]
+    numbers = (np.array(bits, dtype=np.uint64).reshape(len(seeds), len(samples), length) >> np.uint64(11)) * 2.0**-53
     return torch.from_numpy(numbers).to(widest_float(rules.device)).to(rules.device)
 
 

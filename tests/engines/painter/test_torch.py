@@ -7,6 +7,7 @@ import torch
 from jumok.engines.painter.options import PaintingOptions
 from jumok.engines.painter.torch import LIKELY, TorchPainter
 from jumok.errors import ConfigError
+from jumok.model.cache import DecoderCache
 from jumok.model.config.painter import PainterConfig
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.tokenizer import BOS, EOS
@@ -42,6 +43,27 @@ def test_a_picture_depends_on_its_caption_and_the_seed_alone(engine: TorchPainte
     assert all((a == b).all() for a, b in zip(together, alone, strict=True))
     other = engine.paint(CAPTIONS, PaintingOptions(n=2, seed=8, guidance=guidance))
     assert any((a != b).any() for a, b in zip(together, other, strict=True))
+
+
+@pytest.mark.parametrize("guidance", [1.0, 0.5])
+def test_many_pictures_are_painted_in_parts_and_are_the_same(
+    engine: TorchPainter, guidance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = PaintingOptions(n=20, seed=7, guidance=guidance, temperature=3)
+    together = engine.paint(CAPTIONS, options)
+    rows: list[int] = []
+    decode = engine.model.decode
+
+    def noted(ids: torch.Tensor, cache: DecoderCache) -> tuple[torch.Tensor, DecoderCache]:
+        rows.append(len(ids))
+        return decode(ids, cache)
+
+    monkeypatch.setattr(engine.model, "decode", noted)
+    monkeypatch.setattr("jumok.engines.painter.torch.PICTURES_AT_A_TIME", 8)
+    in_parts = engine.paint(CAPTIONS, options)
+    assert all((a == b).all() for a, b in zip(together, in_parts, strict=True))
+    assert len({tuple(codes) for codes in together[0]}) > 8
+    assert max(rows) == (8 if guidance == 1 else 2 * 8)
 
 
 def test_guidance_mixes_the_logits_with_and_without_the_caption(engine: TorchPainter) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from jumok.model.cache import DecoderCache
 from jumok.model.devices import to_device
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.search.constraints import Rules
+from jumok.search.hypothesis import Hypothesis
 from jumok.search.sampling import sample
 from jumok.seeds import derive_seed
 from jumok.tokenizer import BOS, EOS
@@ -59,13 +61,20 @@ class TorchPainter(TorchEngine):
     @computing
     def paint(self, captions: TokenIds, options: PaintingOptions) -> list[Codes]:
         """The codes [n, T] of `options.n` pictures of each caption, the most probable first."""
-        results: list[Codes] = [np.empty((0, 0), np.int64) for _ in captions]
+        results: list[Codes] = []
         rows = max(1, PICTURES_AT_A_TIME // options.n)
+        # Greedy search paints one picture of a caption, however many are asked for.
+        columns = options.n if options.temperature == 0 else PICTURES_AT_A_TIME
         with self.evaluating(max(map(len, captions), default=0)):
             for start in range(0, len(captions), rows):
                 batch = captions[start : start + rows]
-                for number, codes in enumerate(self._paint(batch, options), start=start):
-                    results[number] = codes
+                parts = [
+                    self._paint(batch, options, range(first, min(first + columns, options.n)))
+                    for first in range(0, options.n, columns)
+                ]
+                for of_caption in zip(*parts, strict=True):
+                    best_first = sorted(chain(*of_caption), key=lambda picture: -picture.score)
+                    results.append(np.array([picture.ids for picture in best_first], np.int64) - FIRST_CODE)
         return results
 
     @computing
@@ -96,19 +105,18 @@ class TorchPainter(TorchEngine):
         """The log-probabilities [N, V] of the image token after the states [N, D]; special tokens are none."""
         return self._log_softmax(self.model.logits(states).float())
 
-    def _paint(self, captions: TokenIds, options: PaintingOptions) -> list[Codes]:
+    def _paint(self, captions: TokenIds, options: PaintingOptions, samples: range) -> list[list[Hypothesis]]:
+        """Of all pictures of each caption, those of these numbers."""
         guided = options.guidance != 1
         sources = [[*caption, EOS] for caption in captions] + [[EOS]] * (len(captions) if guided else 0)
         cache = self.model.remember(self.model.encode(padded(sources, self.device)))
         rules = Rules([self.picture_tokens] * len(captions), device=self.device)
         seeds = [derive_seed(options.seed, "caption", *caption) for caption in captions]
         drawing: dict[str, Any] = {"temperature": options.temperature, "top_k": options.top_k, "top_p": options.top_p}
+        drawing |= {"seeds": seeds, "samples": len(samples), "first_sample": samples.start}
         if guided:
-            step = self._guided_step(options.guidance)
-            found = sample(step, GuidedCache(cache), rules, seeds=seeds, samples=options.n, **drawing)
-        else:
-            found = sample(self._plain_step, cache, rules, seeds=seeds, samples=options.n, **drawing)
-        return [np.array([each.ids for each in pictures], np.int64) - FIRST_CODE for pictures in found]
+            return sample(self._guided_step(options.guidance), GuidedCache(cache), rules, **drawing)
+        return sample(self._plain_step, cache, rules, **drawing)
 
     def _plain_step(self, ids: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """`search.step.Step`; after the last image token only the end is possible."""
