@@ -104,6 +104,14 @@ def test_what_cannot_be_painted_is_said(jumok: Jumok, painted: Path, trained: Pa
         (["red", "-o", tmp_path / "a.txt"], "written as PNG, JPEG, WebP or BMP"),
         (["red", "-o", out, "--guidance=-1"], "guidance is -1.0"),
         (["red", "-o", tmp_path / "none" / "a.png"], "there is no directory"),
+        (
+            ["red", "-o", tmp_path / "a.webp", "--zoom=64", "--n=300"],
+            "at most 16,383 a side. Write a.png, or use --separate or",
+        ),
+        (
+            ["red", "-o", tmp_path / "a.jpg", "--zoom=64", *["blue"] * 64],
+            "a .jpg file has at most 65,500 a side. Write a.png",
+        ),
     ):
         ended = jumok("paint", "-m", run, *wrong)
         assert (ended.code, said in ended.err) == (2, True), ended.err
@@ -113,6 +121,9 @@ def test_what_cannot_be_painted_is_said(jumok: Jumok, painted: Path, trained: Pa
     assert "CTranslate2 cannot run a painter; it runs with PyTorch." in jumok("export", "-m", run).err
     assert "a painter runs with PyTorch only. Copy" in jumok("export", "-m", run, "--to", "bundle", out).err
     assert "is a painter. Sentence vectors need a translator" in jumok("embed", "-m", run, stdin="x").err
+    for more in (["--save", tmp_path / "a.html"], ["--rank-heads", painted / "captions.tsv"]):
+        looked = jumok("look", "-m", run / "first_stage", painted / "pictures", *more)
+        assert (looked.code, "cannot be looked into" in looked.err) == (2, True), looked.err
     evaluated = jumok("evaluate", "-m", run, painted / "captions.tsv", painted / "pictures", "--sheet", "1")
     assert "--sheet has no effect" in evaluated.err
 

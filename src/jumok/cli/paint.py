@@ -12,6 +12,7 @@ from jumok.cli.writing import require_file
 from jumok.errors import ArgumentError, counted
 from jumok.files import REAL_FILES, replace_file_durably
 
+_LONGEST_SIDES = {"JPEG": 65_500, "WEBP": 16_383}  # of pictures in these formats; others have no limit to reach
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".bmp": "BMP"}
 
 
@@ -52,7 +53,7 @@ def command(
     Several pictures are written as one sheet, a row for each caption, or with --separate as files.
     """
     from jumok.cli.models import other_command_named
-    from jumok.cli.picture_sheet import contact_sheet, enlarged
+    from jumok.cli.picture_sheet import contact_sheet, enlarged, sheet_size
     from jumok.engines.loading import load
     from jumok.engines.painter.options import PaintingOptions
 
@@ -60,29 +61,44 @@ def command(
     _require_picture_name(out)
     with other_command_named(model):
         painter = load(model, task="painter", **hardware)
-    for caption in captions:
-        if unknown := painter.unknown_words(caption):
-            words = ", ".join(json.dumps(word, ensure_ascii=False) for word in unknown)
-            say(f"jumok: warning: not in any caption that this model has learned from: {words}")
-    rows = painter.paint(list(captions), **options)
-    pictures = [enlarged(picture, zoom) for row in rows for picture in row]
-    if len(pictures) == 1 or separate:
-        paths = [out] if len(pictures) == 1 else [_numbered(out, number + 1) for number in range(len(pictures))]
-    else:
-        paths, pictures = [out], [contact_sheet(pictures, columns=options["n"] if len(captions) > 1 else None)]
-    for path, picture in zip(paths, pictures, strict=True):
+    count, columns = len(captions) * options["n"], options["n"] if len(captions) > 1 else None
+    as_sheet = count > 1 and not separate
+    size = (zoom * painter.picture_size[0], zoom * painter.picture_size[1])
+    _require_possible_size(out, sheet_size(size, count, columns) if as_sheet else size, as_sheet)
+    _say_unknown_words(painter, captions)
+    pictures = [enlarged(picture, zoom) for row in painter.paint(list(captions), **options) for picture in row]
+    paths = [out] if count == 1 or as_sheet else [_numbered(out, number + 1) for number in range(count)]
+    for path, picture in zip(paths, [contact_sheet(pictures, columns)] if as_sheet else pictures, strict=True):
         _save(picture, path)
     if as_json:
         print_json({"captions": list(captions), "files": [str(path) for path in paths], **options})
     elif not quiet:
-        size = "{} × {}".format(*rows[0][0].size)
-        print(f"{counted(sum(map(len, rows)), 'picture')} of {size} pixels → {', '.join(map(str, paths))}")
+        width, height = painter.picture_size
+        print(f"{counted(count, 'picture')} of {width} × {height} pixels → {', '.join(map(str, paths))}")
 
 
 def _require_picture_name(out: Path) -> None:
     require_file(out)
     if out.suffix.lower() not in _FORMATS:
         raise ArgumentError(f"{out}: pictures are written as PNG, JPEG, WebP or BMP. Give a name such as {out}.png.")
+
+
+def _require_possible_size(out: Path, size: tuple[int, int], is_sheet: bool) -> None:
+    longest = _LONGEST_SIDES.get(_FORMATS[out.suffix.lower()])
+    if longest is None or max(size) <= longest:
+        return
+    what, separate = ("The sheet", "use --separate or ") if is_sheet else ("The picture", "")
+    raise ArgumentError(
+        f"{what} would have {size[0]:,} × {size[1]:,} pixels; a {out.suffix} file has at most {longest:,} a side. "
+        f"Write {out.with_suffix('.png').name}, or {separate}a smaller --zoom."
+    )
+
+
+def _say_unknown_words(painter: Any, captions: tuple[str, ...]) -> None:
+    for caption in captions:
+        if unknown := painter.unknown_words(caption):
+            words = ", ".join(json.dumps(word, ensure_ascii=False) for word in unknown)
+            say(f"jumok: warning: not in any caption that this model has learned from: {words}")
 
 
 def _numbered(out: Path, number: int) -> Path:

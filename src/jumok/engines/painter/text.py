@@ -31,6 +31,10 @@ def words_of(caption: str) -> list[str]:
 class PainterEngine(Protocol):
     """Runs a painter. The same caption, options and seed give the same pictures."""
 
+    @property
+    def picture_size(self) -> tuple[int, int]:
+        """Width and height of the pictures in pixels."""
+
     def paint(self, captions: TokenIds, options: PaintingOptions) -> list[Codes]:
         """The codes [n, T] of the pictures of each caption, the most probable first."""
 
@@ -88,6 +92,11 @@ class TextPainter(Facade):
                 raise ArgumentError(f"Caption {number + 1} is empty. Say what the picture shall show.")
         codes = self.engine.paint(self.tokenizer.encode(texts), chosen)
         return [self.engine.draw(each) for each in codes]
+
+    @property
+    def picture_size(self) -> tuple[int, int]:
+        """Width and height of the pictures in pixels."""
+        return self.engine.picture_size
 
     def unknown_words(self, caption: str) -> list[str]:
         """The words of a caption that occur in no caption of the training; empty if those are not known."""

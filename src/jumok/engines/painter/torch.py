@@ -54,6 +54,11 @@ class TorchPainter(TorchEngine):
     model: Painter
 
     @property
+    def picture_size(self) -> tuple[int, int]:
+        """Width and height of the pictures in pixels."""
+        return self.model.config.width, self.model.config.height
+
+    @property
     def picture_tokens(self) -> int:
         """T, the number of image tokens of a picture."""
         return int(self.model.config.picture_tokens)
