@@ -10,6 +10,7 @@ from jumok.engines.classifier.text import TextClassifier
 from jumok.engines.classifier.torch import TorchClassifier
 from jumok.engines.image_classifier.pictures import PictureClassifier
 from jumok.engines.image_classifier.torch import TorchImageClassifier
+from jumok.engines.image_tokens import ImageTokenizer, TorchImageTokens
 from jumok.engines.language_model.text import TextLanguageModel
 from jumok.engines.language_model.torch import TorchLanguageModel
 from jumok.engines.painter.text import TextPainter
@@ -19,9 +20,11 @@ from jumok.engines.translator.torch import TorchTranslator
 from jumok.model.classifier import Classifier
 from jumok.model.config.classifier import ClassifierConfig
 from jumok.model.config.image_classifier import ImageClassifierConfig
+from jumok.model.config.image_tokens import ImageTokensConfig
 from jumok.model.config.language_model import LanguageModelConfig
 from jumok.model.config.painter import PainterConfig
 from jumok.model.image_classifier import ImageClassifier
+from jumok.model.image_tokens import ImageTokens
 from jumok.model.language_model import LanguageModel
 from jumok.model.painter import Painter
 from jumok.model.translator import Translator
@@ -77,3 +80,11 @@ def make_painter(tokenizer: Tokenizer, directory: Path) -> TextPainter:
     config = PainterConfig.from_dict({"vocabulary": tokenizer.size, **layers, **SIZES, **picture})
     card = {"words": ["cat", "dog", "bird"]}
     return TextPainter(TorchPainter(random_model(Painter, config)), tokenizer, card, directory)
+
+
+def make_image_tokens(directory: Path) -> ImageTokenizer:
+    """Of grey pictures of 4 × 8 pixels: 1 × 2 image tokens."""
+    sizes = {"height": 4, "width": 8, "channels": 1, "patch": 4, "codes": 12, "code_width": 8}
+    config = ImageTokensConfig.from_dict({"vocabulary": 256, **sizes})
+    encoder = PictureEncoder(PictureShape(4, 8, 1), (0.5,), (0.5,))
+    return ImageTokenizer(TorchImageTokens(random_model(ImageTokens, config)), encoder, {}, directory)

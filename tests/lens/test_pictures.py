@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_models import make_image_classifier, make_painter
+from small_models import make_image_classifier, make_image_tokens, make_painter
 
 from jumok import lens
 from jumok.engines.painter.options import PaintingOptions
@@ -101,6 +101,43 @@ def test_a_request_names_a_picture_that_the_page_was_started_with_or_brings_its_
         session.trace({"text": "a", "picture": "no base64!"})
     with pytest.raises(UnusablePictureError, match="not a PNG"):
         session.trace({"text": "a", "picture": base64.b64encode(b"text").decode()})
+
+
+def test_no_request_opens_a_file_that_it_names(tmp_path: Path) -> None:
+    """Whether there is such a file must not be seen either."""
+    classifier = make_image_classifier(tmp_path)
+    session = Session([Entry("model", lambda: classifier)])
+    (tmp_path / "secret").write_text("secret")
+    for name in (str(tmp_path / "secret"), str(tmp_path / "missing")):
+        request = {"text": name}
+        with pytest.raises(InputError, match="has no picture"):
+            session.trace(request)
+        with pytest.raises(ConfigError, match="Heads of a picture classifier cannot be ranked"):
+            next(session.rank(request))
+        with pytest.raises(ConfigError, match="Attributions explain"):
+            session.attribution(request)
+
+
+def test_image_tokens_alone_cannot_be_looked_into(tmp_path: Path) -> None:
+    tokens = make_image_tokens(tmp_path)
+    session = Session([Entry("first stage", lambda: tokens)])
+    for look in (
+        lambda: session.model(0),
+        lambda: lens.trace(tokens, PIXELS),
+        lambda: measure_for(tokens, [], score=False),
+    ):
+        with pytest.raises(
+            ConfigError, match=r"A set of image tokens cannot be looked into.*the painter's run directory"
+        ):
+            look()
+
+
+@pytest.mark.parametrize("codes", [[[0, 12]], [[-1, 0]], [[1]], [1, 2], [[1.5, 1]], [[1, 2], [1]], []])
+def test_image_tokens_that_no_picture_has_are_not_drawn(tmp_path: Path, codes: Any) -> None:
+    tokens = make_image_tokens(tmp_path)
+    assert tokens.draw(np.array([[11, 0]])).shape == (1, 4, 8, 1)
+    with pytest.raises(InputError, match="2 numbers from 0 to 11"):
+        tokens.draw(codes)
 
 
 def test_heads_of_models_of_pictures_cannot_be_ranked(painter: TextPainter) -> None:

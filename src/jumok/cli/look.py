@@ -120,6 +120,9 @@ def _pictures(model: Path, given: str | None) -> dict[str, Path]:
 
 def _require_texts(loaded: Any, model: Path) -> None:
     """Refuse a model that reads no texts."""
+    from jumok.lens.tracing import lens_module
+
+    lens_module(loaded.task)  # fails if the task has none
     if not hasattr(loaded, "tokenizer"):
         raise ConfigError(
             f"{model}: heads are ranked on texts, and this model classifies pictures. "

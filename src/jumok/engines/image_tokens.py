@@ -11,6 +11,7 @@ import torch
 
 from jumok.engines.facade import Facade
 from jumok.engines.torch_models import TorchEngine, computing
+from jumok.errors import InputError
 from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens, PictureTokenizer
 from jumok.pictures import PictureEncoder, PictureSource, read_picture
@@ -38,6 +39,21 @@ def draw_pictures(tokenizer: PictureTokenizer, codes: Codes) -> PictureArray:
         device = device_of(tokenizer)
         drawn = [tokenizer.pictures(to_device(torch.from_numpy(part), device)).cpu().numpy() for part in parts]
         return np.concatenate(drawn)
+
+
+def require_codes(codes: Any, tokenizer: PictureTokenizer) -> Codes:
+    """[B, T] The codes, if they can be those of pictures."""
+    tokens, count = math.prod(tokenizer.grid), len(tokenizer.codebook)
+    try:
+        found = np.asarray(codes)
+    except ValueError:  # rows of several lengths
+        found = np.empty(0)
+    fitting = found.ndim == 2 and found.shape[1] == tokens and found.dtype.kind in "iu"
+    if not fitting or not ((found >= 0) & (found < count)).all():
+        raise InputError(
+            f"`codes` of a picture must be {tokens} numbers from 0 to {count - 1}, one for each of its image tokens."
+        )
+    return found.astype(np.int64)
 
 
 def reconstruction_scores(tokenizer: PictureTokenizer, pictures: PictureArray) -> dict[str, float]:
@@ -88,5 +104,5 @@ class ImageTokenizer(Facade):
 
     def draw(self, codes: Codes) -> PictureArray:
         """The pictures [B, H, W, C] that codes [B, T] stand for."""
-        pictures: PictureArray = self.engine.draw(codes)
+        pictures: PictureArray = self.engine.draw(require_codes(codes, self.engine.model.pictures))
         return pictures

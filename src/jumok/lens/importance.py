@@ -54,6 +54,11 @@ def rank_heads(model: Any, measure: Measure, way: str = "zero") -> Iterator[Head
             )
 
 
+def require_rankable(model: Any) -> None:
+    """Raise if the heads of this kind of model cannot be ranked."""
+    _of_task(model, "measure")
+
+
 def measure_for(model: Any, examples: Sequence[tuple[str, str]], *, score: bool) -> Measure:
     """How to measure a model on examples (input, target): its own task knows. With `score`, BLEU or accuracy too."""
     found: Measure = _of_task(model, "measure")(model, examples, score)

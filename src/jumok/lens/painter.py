@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from jumok.engines.image_tokens import require_codes
 from jumok.engines.painter.options import PaintingOptions
 from jumok.engines.painter.torch import TorchPainter
 from jumok.engines.torch_models import padded
-from jumok.errors import InputError
 from jumok.lens.glossary import Meaning
-from jumok.lens.traces import Array, Trace
+from jumok.lens.traces import Trace
 from jumok.lens.tracing import CHANGES, Recording, require_tokens, torch_engine
 from jumok.model.painter import FIRST_CODE
 from jumok.tokenizer import BOS, EOS
@@ -45,7 +45,7 @@ def trace(painter: Any, caption: str, *, codes: Sequence[int] | None = None, **o
     [source] = painter.tokenizer.encode([caption])
     require_tokens(source, caption)
     chosen = PaintingOptions.of(**options)
-    picture = engine.paint([source], chosen)[0][:1] if codes is None else _known(codes, engine)
+    picture = engine.paint([source], chosen)[0][:1] if codes is None else require_codes([codes], model.pictures)
     target = nn.functional.pad(padded((picture + FIRST_CODE).tolist(), engine.device), (1, 0), value=BOS)
     rows = padded([[*source, EOS]], engine.device), target[:, :-1]
     recording = Recording(engine)
@@ -74,14 +74,3 @@ def trace(painter: Any, caption: str, *, codes: Sequence[int] | None = None, **o
     }
     output = f"{height} × {width} image tokens"
     return Trace("painter", caption, output, recording.tensors, sides, None, facts)
-
-
-def _known(codes: Sequence[int], engine: TorchPainter) -> Array:
-    """[1, T] The codes, if they can be those of a picture."""
-    found = np.array(codes, np.int64)
-    if found.shape != (engine.picture_tokens,) or not ((found >= 0) & (found < engine.model.config.codes)).all():
-        raise InputError(
-            f"`codes=` must be {engine.picture_tokens} numbers from 0 to {engine.model.config.codes - 1}, one for each "
-            "image token of a picture."
-        )
-    return found[None]

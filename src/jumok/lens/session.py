@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jumok.errors import ConfigError, InputError
 from jumok.lens.decisions import attribution
-from jumok.lens.importance import measure_for, rank_heads
+from jumok.lens.importance import measure_for, rank_heads, require_rankable
 from jumok.lens.interventions import Means, changed, mean_outputs
 from jumok.lens.page import document, encoded
 from jumok.lens.replay import recorded_attention, recorded_steps
@@ -160,6 +160,7 @@ class Session:
         request = parse(RankRequest, contents)
         with self._running:
             model = self.model(request.model)
+            require_rankable(model)  # before the text is traced: of a picture it would be the path of a file
             target = request.target if request.target is not None else trace(model, request.text).output
             measure = measure_for(model, [(request.text, target)], score=False)
             found = rank_heads(model, measure, request.way)
@@ -200,6 +201,7 @@ class Session:
 
 def _require_transformer(model: Any) -> Any:
     """The model, if the page can show it: it is made of the parts of a Transformer."""
+    lens_module(model.task)  # fails if the task has none
     task = task_of_config(torch_engine(model).model.config.to_dict())
     if task != task_named(model.task):
         raise ConfigError(

@@ -30,16 +30,24 @@ def trace(model: Any, text: Any, **options: Any) -> Trace:
     `continue_by=`, the number of tokens to generate first. A caption takes `codes=` of a given picture, or the options
     of `jumok paint`; a picture takes `hide=True`, to run with each of its patches hidden too.
     """
-    reference = getattr(task_named(model.task), "lens", None)
-    if reference is None:
-        raise ConfigError(f"A {task_named(model.task).title} cannot be traced.")
-    found: Trace = resolve(reference)(model, text, **options)
+    found: Trace = resolve(_lens(model.task))(model, text, **options)
     return found
 
 
 def lens_module(task: str) -> ModuleType:
     """The file of `lens/` that belongs to a task, with its `trace` and whatever else differs from task to task."""
-    return import_module((task_named(task).lens or "").split(":")[0])
+    return import_module(_lens(task).split(":")[0])
+
+
+def _lens(task: str) -> str:
+    """The reference to the lens of a task."""
+    entry = task_named(task)
+    if entry.lens is None:
+        raise ConfigError(
+            f"A {entry.title} cannot be looked into. If it is the first stage of a painter, give the painter's run "
+            "directory."
+        )
+    return entry.lens
 
 
 def torch_engine(model: Any) -> Any:
