@@ -1,6 +1,7 @@
 """jumok train painter, paint, and evaluate, info and resuming for it."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -176,6 +177,8 @@ def test_a_finished_painter_is_not_trained_again(jumok: Jumok, painted: Path, tm
     assert ended.out.count("is already finished") == 2
     assert "Stage 1 of 2: " in ended.out
     assert "Stage 2 of 2: painter" in ended.out
+    [caption] = re.findall(r"Now: jumok paint -m \S+ '(.+)' -o picture.png\n", ended.out)
+    assert f"\t{caption}\n" in (painted / "captions.tsv").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("stage", [1, 2])

@@ -181,23 +181,14 @@ def _serve(session: Any, start: dict[str, Any], port: int | None, open_browser: 
 
 def _start(model: Path, loaded: Any, sentence: str | None) -> dict[str, Any]:
     """What the page begins with: a sentence, others to try, the path to name in code."""
-    samples = _samples(model)
+    from jumok.training.records import read_sample_inputs
+
+    samples = read_sample_inputs(model) if (model / "run.json").exists() else []
     if loaded.card.get("inputs") == ["train.en", "train.ko"]:  # the names that the demo gives to its corpus
         samples = [ANIMAL, "I am a student.", *samples]
     if sentence is None and not samples:
         raise InputError("Give a sentence to begin with: this model has no samples of its own.")
     return {"path": str(model), "text": samples[0] if sentence is None else sentence, "samples": samples[:SAMPLES]}
-
-
-def _samples(model: Path) -> list[str]:
-    """Sentences that the training was validated with."""
-    from jumok.training.records import read_log
-
-    if not (model / "run.json").exists():
-        return []
-    validations = [entry for entry in read_log(model) if entry["event"] == "valid" and entry.get("samples")]
-    samples = validations[-1]["samples"] if validations else []
-    return [sample["source"] for sample in samples if isinstance(sample, dict) and "source" in sample]
 
 
 def _entries(model: Path, hardware: Mapping[str, Any]) -> list[Any]:

@@ -101,10 +101,13 @@ def train_with_display(display: Display, task: str, *data: Path, **arguments: An
 
 
 def _print_result(task: str, result: TrainingResult, status: Status) -> None:
-    """How the training went, and a command that uses the model."""
+    """How the training went, and a command that uses the model, on an input of the last validation: that may have been
+    in an earlier process."""
+    from jumok.training.records import read_sample_inputs
+
     best = next(iter(status.best.items()), None)
     score = "" if best is None else f", best {best[0]} {best[1]}"
     print(f"Done: {counted(result.steps, 'step')}{score}. The model: {result.model}")
-    text = status.samples[0]["source"].split("\n")[0][:200] if status.samples else "Hello!"
+    text = next(iter(read_sample_inputs(result.run)), "Hello!").split("\n")[0][:200]
     usage = task_named(task).usage.format(run=shlex.quote(str(result.run)), text=shlex.quote(text))
     print(f"Now: {usage}")

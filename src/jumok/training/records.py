@@ -103,6 +103,13 @@ def past_results(path: Path) -> tuple[list[float], list[dict[str, Any]]]:
     return losses, [{name: value for name, value in entry.items() if name != "samples"} for entry in validations]
 
 
+def read_sample_inputs(path: Path) -> list[str]:
+    """Return the inputs of the samples that the last validation in the log of a run directory showed."""
+    validations = [entry for entry in read_log(path) if entry["event"] == "valid" and entry.get("samples")]
+    samples = validations[-1]["samples"] if validations else []
+    return [sample["source"] for sample in samples if isinstance(sample, dict) and "source" in sample]
+
+
 def first_epoch(path: Path) -> int:
     """Return the number that the log of a run directory gives to the first epoch: 1, or 0 in a run that an older
     version began."""
