@@ -1,19 +1,29 @@
 """jumok demo, on a small part of its corpus; and its picture."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import CLASSIFIER, LM, SMALL, Jumok
+from PIL import Image
 
-from jumok.cli import demo_before_attention, demo_classifier, demo_language_model, demo_translator, demo_vision
+from jumok.cli import (
+    demo_before_attention,
+    demo_classifier,
+    demo_language_model,
+    demo_painter,
+    demo_translator,
+    demo_vision,
+)
 from jumok.cli.demo_training import DemoTraining
 from jumok.cli.training import train_with_display
 from jumok.demo import pairs as corpus
 from jumok.demo.reviews import demo_reviews
 from jumok.training.settings import parse_assignments
 
+PAINTER = [*(setting for setting in SMALL if "tokens" not in setting), "--set=model.codes=16"]
 VISION = [setting for setting in CLASSIFIER if "tokens" not in setting]
 
 
@@ -23,6 +33,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "TEST_SIZE", 12)
     monkeypatch.setattr(demo_vision, "TRAIN", 160)
     monkeypatch.setattr(demo_vision, "TEST", 24)
+    monkeypatch.setattr(demo_painter, "PICTURES", 60)
+    monkeypatch.setattr(demo_painter, "TEST_PICTURES", 12)
     monkeypatch.setattr(corpus, "VALID_SIZE", 5)
     for function, count in ((corpus.write_demo_corpus, 200), (corpus.demo_pairs, 200), (demo_reviews, 1100)):
         monkeypatch.setattr(function, "__defaults__", (0, count))
@@ -31,6 +43,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         (demo_classifier, CLASSIFIER),
         (demo_language_model, LM),
         (demo_vision, VISION),
+        (demo_painter, PAINTER),
     ):
         settings = parse_assignments(setting.removeprefix("--set=") for setting in options)
         monkeypatch.setattr(demo, "SETTINGS", {"preset": "tiny", **settings})
@@ -70,6 +83,22 @@ def test_the_demo_of_vision_shows_a_test_and_pictures(jumok: Jumok, tmp_path: Pa
     assert re.search(r"correct: \d+\.\d% of 24 pictures\n", ended.out)
     [command] = re.findall(r"jumok (classify -m .*)\n", ended.out)
     assert jumok(*command.split()).out.count("\t") == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_the_demo_of_a_painter_shows_a_test_and_a_sheet(jumok: Jumok, tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    ended = jumok("demo", "painter", "--directory", directory, "--minutes", "0.003")
+    assert ended.code == 0, ended.err
+    assert re.search(r"drawn right: \d+\.\d% of 12 captions\n", ended.out)
+    assert re.search(r"\d+\.\d% at a place\n.* in a relation\n.* several\n.* English\n.* Korean\n", ended.out)
+    assert ended.out.count("✓") + ended.out.count("✗") == 8
+    with Image.open(directory / "painted.png") as sheet:
+        assert sheet.size == (4 + 8 * (3 * 32 + 4), 4 + 2 * (3 * 32 + 4))
+    assert len((directory / "captions.tsv").read_text(encoding="utf-8").splitlines()) == 60
+    [command, _] = re.findall(r"jumok (paint -m .*)\n", ended.out)
+    words = [str(tmp_path / word) if word == "picture.png" else word for word in shlex.split(command)]
+    assert "4 pictures of 32 × 32 pixels" in jumok(*words).out
 
 
 @pytest.mark.usefixtures("small")
