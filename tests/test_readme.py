@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -232,6 +233,24 @@ def test_commands_and_options_of_a_guide_exist(guide: str, capsys: pytest.Captur
         known = capsys.readouterr().out
         for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest):
             assert re.search(rf"(^|\s|, ){re.escape(option)}\b", known), f"{command} has no {option}"
+
+
+@pytest.mark.usefixtures("quick_trainings")
+def test_the_python_for_pictures_in_the_guides_works_as_it_stands(
+    workplace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [block], [korean] = ([each for each in blocks(guide, "python") if "train_painter" in each] for guide in GUIDES)
+    assert re.sub(r"  # .*", "", block) == re.sub(r"  # .*", "", korean)
+    shutil.copytree(workplace / "pictures", tmp_path / "pictures")
+    for name in ("captions.tsv", "photo.png"):
+        shutil.copy(workplace / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    on_pictures = "\n".join(part for part in block.split("\n\n") if '"pictures"' in part)
+    sizes = {"model.d_model": 16, "model.heads": 2, "model.d_ff": 32, "model.encoder_layers": 1}
+    code, count = re.subn(r"minutes=\d+", f"steps=2, progress=False, settings={sizes}", on_pictures)
+    assert count == 2
+    exec(compile(f"import jumok\n{code}", GUIDES[0], "exec"), {})
+    assert (tmp_path / "square.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("guide", GUIDES)
