@@ -28,6 +28,7 @@ class Task:
     conversion: str | None = None  # config, weights, tokens → CTranslate2 model specification
     lens: str | None = None  # trace(model, text, **options); None: cannot be looked into
     command: str | None = None  # the command-line function behind `jumok train <train_command>`
+    part_of: str | None = None  # the task whose models hold such a model, in messages
     inputs: str = "texts"  # what a model takes, in messages
     holds: str | None = None  # holds(path, options): tells its files from those of tasks with the same train_command
     classify: str | None = None  # classify(model, files, out, **options) of `jumok classify`; None: not a classifier
@@ -174,6 +175,7 @@ register(
         recipe="jumok.recipes.image_tokens:ImageTokensRecipe",
         facade="jumok.engines.image_tokens:ImageTokenizer",
         evaluation="jumok.recipes.evaluating.image_tokens:evaluate",
+        part_of="painter",
     )
 )
 register(

@@ -127,7 +127,7 @@ def test_image_tokens_alone_cannot_be_looked_into(tmp_path: Path) -> None:
         lambda: measure_for(tokens, [], score=False),
     ):
         with pytest.raises(
-            ConfigError, match=r"A set of image tokens cannot be looked into.*the painter's run directory"
+            ConfigError, match=r"A set of image tokens cannot be looked into.*a painter: give the run directory"
         ):
             look()
 

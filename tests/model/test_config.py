@@ -212,16 +212,16 @@ def test_a_config_cannot_say_that_it_is_of_another_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "arguments", "message"),
     [
-        ({"name": "tinny", "vocabulary": 9}, r'"tinny".*Did you mean "tiny"'),
-        ({"name": "huge", "vocabulary": 9}, r'"huge".*base, big, imdb-notebook, rnn, rnn-attention, small, tiny'),
-        ({"name": "tiny"}, r'"vocabulary" is missing'),
-        ({"name": "tiny", "vocabulary": 9, "task": "lm"}, r"task 'lm'.*language_model"),
-        ({"name": "tiny", "vocabulary": 9, "dropuot": 0.1}, r'"dropuot".*Did you mean "dropout"'),
-        ({"name": "imdb-notebook", "task": "translator"}, r"is for a classifier, not for a translator"),
+        ("tinny", {"vocabulary": 9}, r'"tinny".*Did you mean "tiny"'),
+        ("huge", {"vocabulary": 9}, r'"huge".*base, big, imdb-notebook, rnn, rnn-attention, small, tiny'),
+        ("tiny", {}, r'"vocabulary" is missing'),
+        ("tiny", {"vocabulary": 9, "task": "lm"}, r"task 'lm'.*language_model"),
+        ("tiny", {"vocabulary": 9, "dropuot": 0.1}, r'"dropuot".*Did you mean "dropout"'),
+        ("imdb-notebook", {"task": "translator"}, r"is for a classifier, not for a translator"),
     ],
 )
-def test_presets_that_cannot_be_made(arguments: dict[str, Any], message: str) -> None:
+def test_presets_that_cannot_be_made(name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(JumokError, match=message):
-        preset(**arguments)
+        preset(name, **arguments)

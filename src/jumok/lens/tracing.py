@@ -43,10 +43,8 @@ def _lens(task: str) -> str:
     """The reference to the lens of a task."""
     entry = task_named(task)
     if entry.lens is None:
-        raise ConfigError(
-            f"A {entry.title} cannot be looked into. If it is the first stage of a painter, give the painter's run "
-            "directory."
-        )
+        advice = f" It is a part of a {entry.part_of}: give the run directory of that." if entry.part_of else ""
+        raise ConfigError(f"A {entry.title} cannot be looked into.{advice}")
     return entry.lens
 
 

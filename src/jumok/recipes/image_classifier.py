@@ -22,7 +22,8 @@ from jumok.model.image_classifier import ImageClassifier
 from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
 from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.mirroring import mirroring_keeps_the_meaning
-from jumok.recipes.recipe import SHAPE_DECIDED, PathLike
+from jumok.recipes.picture_settings import SHAPE_DECIDED
+from jumok.recipes.recipe import PathLike
 from jumok.tasks import ENCODERS
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation

@@ -37,7 +37,8 @@ from jumok.model.image_tokens import ImageTokens
 from jumok.model.painter import FIRST_CODE, Painter
 from jumok.pictures import PictureShape
 from jumok.recipes.image_tokens import ImageTokensRecipe, fitted_shape
-from jumok.recipes.recipe import SHAPE_DECIDED, PathLike, Recipe
+from jumok.recipes.picture_settings import SHAPE_DECIDED
+from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import EOS, PAD
 from jumok.training.auto import Choice

@@ -26,9 +26,6 @@ from jumok.training.settings import Settings
 PathLike = str | Path
 
 BY_MUON = Choice("optimizer.name", "muon", "learns more from each batch")
-SHAPE_DECIDED = dict.fromkeys(
-    ("height", "width", "channels"), "the pictures decide it. Leave it out, or give `picture_size=`."
-)  # of tasks of pictures: see `Recipe.not_settings`
 PROBES = 200  # validation examples on which the exported model is compared with the original
 
 
