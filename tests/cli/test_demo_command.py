@@ -121,6 +121,8 @@ def test_the_demo_of_a_language_model_writes_five_sentences(jumok: Jumok, tmp_pa
         ("translator", 2500, r"exactly right: ([\d.]+)%", 80.0),
         ("classifier", 500, r"correct: ([\d.]+)%", 90.0),
         ("lm", 800, r"bits/byte ([\d.]+)", 0.0),
+        ("vision", 1000, r"correct: ([\d.]+)%", 97.0),
+        ("painter", 2600, r"drawn right: ([\d.]+)%", 90.0),
     ],
 )
 def test_a_whole_demo_learns_what_it_shows(
