@@ -23,7 +23,7 @@ from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
 from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.mirroring import mirroring_keeps_the_meaning
 from jumok.recipes.picture_settings import SHAPE_DECIDED
-from jumok.recipes.recipe import PathLike
+from jumok.recipes.recipe import BY_MUON, PathLike
 from jumok.tasks import ENCODERS
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
@@ -132,7 +132,7 @@ class ImageClassifierRecipe(LabelledRecipe):
                 "model.overlap", patch // 2 if linear else 0, "patches see their neighbours" if linear else "not needed"
             ),
             Choice("batch.tokens", PICTURES_AT_A_TIME, "pictures at a time"),
-            Choice("optimizer.name", "muon", "learns more from each batch"),
+            BY_MUON,
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", 0.0, "augmentation is enough against overfitting"),
             Choice("augment.shift", shift, f"pictures are {shape}"),
