@@ -22,6 +22,7 @@ from collections import Counter
 from pathlib import Path
 
 from machine import describe_machine
+from sections import sections_of
 
 from jumok.data.examples import Rejections
 from jumok.data.reading.passages import read_passages
@@ -140,9 +141,7 @@ writes this page: bits per byte of held-out text ({size:,} bytes) after {len(tra
 |---|---|
 {table}
 """
-    before = PAGE.read_text(encoding="utf-8")
-    sections = before[before.index("\n## ") :] if "\n## " in before else ""  # what was written by hand
-    PAGE.write_text(text + sections, encoding="utf-8")
+    PAGE.write_text(text + sections_of(PAGE), encoding="utf-8")
     print(text)
 
 

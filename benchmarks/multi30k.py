@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import MEASURED, describe_machine
+from sections import sections_of
 
 PAGE = Path(__file__).with_suffix(".md")
 COLUMNS = (
@@ -114,12 +115,11 @@ def row(result: Result) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def page(results: list[Result], before: str) -> str:
-    """The table of all results, and the sections of the page as it was."""
+def page(results: list[Result], sections: str) -> str:
+    """The table of all results, and what was written by hand."""
     order = sorted(
         results, key=lambda result: [str(result["asked"][name]) for name in ("target", "files", "minutes", "seed")]
     )
-    sections = before[before.index("\n## ") :] if "\n## " in before else ""
     return f"{HEAD}{''.join(map(row, order))}\n{describe_machine()}\n{sections}"
 
 
@@ -153,8 +153,7 @@ def main() -> None:
             found = measure(arguments.data, asked, run)
         results = [result for result in results if result["asked"] != asked] + [found]
         kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        before = arguments.page.read_text(encoding="utf-8") if arguments.page.exists() else ""
-        arguments.page.write_text(page(results, before), encoding="utf-8")
+        arguments.page.write_text(page(results, sections_of(arguments.page)), encoding="utf-8")
         print(row(found), end="", flush=True)
 
 

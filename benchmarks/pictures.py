@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from machine import MEASURED, describe_machine
+from sections import sections_of
 
 PAGE = Path(__file__).with_suffix(".md")
 FILES = "{part}-images-idx3-ubyte.gz", "{part}-labels-idx1-ubyte.gz"
@@ -134,7 +135,7 @@ def main() -> None:
     lengths = " ".join(f"{minutes:g}" for minutes in arguments.minutes)
     command = f"python benchmarks/pictures.py --data DIRECTORY --minutes {lengths}"
     text = page(results, scikit_learn(arguments.data), command)
-    PAGE.write_text(text, encoding="utf-8")
+    PAGE.write_text(text + sections_of(PAGE), encoding="utf-8")
     print(text)
 
 

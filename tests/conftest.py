@@ -61,6 +61,7 @@ LONGEST = (
     "cli/test_train_command.py",
     "cli/test_started_processes.py",
     "training/test_run_directory.py",
+    "training/test_trainer.py",
     "cli/test_other_tasks.py",
     "data/reading/test_pairs.py",
     "test_readme.py",

@@ -85,7 +85,7 @@ PICTURE_SIZE = click.option(
     "--picture-size",
     type=int,
     metavar="N",
-    help="Scale pictures to N pixels, the longer side, rounded to a multiple of 4, or of a painter's patch.  "
+    help="Scale pictures to N pixels, the longer side, rounded to a multiple of 4, or of the patch that is set.  "
     "[default: at most 64]",
 )
 TEXTS = click.argument(
