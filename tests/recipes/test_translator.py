@@ -61,7 +61,7 @@ def write_task(directory: Path, count: int, answer: Callable[[str], str], **kind
     ("answer", "steps"),
     [
         pytest.param(str, 500, id="copy", marks=pytest.mark.slow),
-        pytest.param(lambda line: line[::-1], 800, id="reverse"),
+        pytest.param(lambda line: line[::-1], 600, id="reverse"),
     ],
 )
 def test_it_learns_random_sequences_perfectly(tmp_path: Path, answer: Callable[[str], str], steps: int) -> None:
