@@ -63,9 +63,9 @@ class ProcessGroup:
         """The part of a full tensor that this process holds, sharded as `like` is."""
         return tensor
 
-    def full_tensor(self, tensor: Tensor) -> Tensor:
-        """The whole of a tensor of which this process may hold a part only. A collective."""
-        return tensor
+    def full_tensors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The wholes of tensors with rows, of which this process may hold parts only. A collective, one for all."""
+        return tensors
 
     def compute_shared(self, compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
         """`compute(rows)`, which works on each row alone and keeps its shape: each process computes its share of the
@@ -150,14 +150,18 @@ class MultiProcess(ProcessGroup):
         share = -(-len(rows) // self.size)
         start = min(self.rank * share, len(rows) - share)
         own = compute(rows[start : start + share]).contiguous()
-        own = own.cpu() if self._sends_by_host else own
-        parts = [torch.empty_like(own) for _ in range(self.size)]
-        dist.all_gather(parts, own)
         whole = torch.empty_like(rows)
-        for rank, part in enumerate(parts):
+        for rank, part in enumerate(self._all_gather(own)):
             first = min(rank * share, len(rows) - share)
             whole[first : first + share] = part
         return whole
+
+    def _all_gather(self, own: Tensor) -> list[Tensor]:
+        """The tensors of all processes, which have one shape; on the host, if they are sent from there."""
+        own = own.cpu() if self._sends_by_host else own
+        parts = [torch.empty_like(own) for _ in range(self.size)]
+        dist.all_gather(parts, own)
+        return parts
 
     def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         """The sums of some numbers over all processes, the same bits everywhere."""

@@ -100,8 +100,8 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
         directions = self._directions(weights, group["momentum"])
         blocks = [
             block
-            for direction, (_, heights) in zip(directions, stacked, strict=True)
-            for block in torch.split(self._group.full_tensor(direction).flatten(1), list(heights))
+            for direction, (_, heights) in zip(self._group.full_tensors(directions), stacked, strict=True)
+            for block in torch.split(direction.flatten(1), list(heights))
         ]
         updates = iter(self._orthogonalise_all(blocks))
         whole = (torch.cat([next(updates) for _ in heights]).view(weight.shape) for weight, heights in stacked)

@@ -70,6 +70,22 @@ class Sharded(MultiProcess):
         """The whole of a sharded tensor. A collective."""
         return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
+    def full_tensors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """See `ProcessGroup`. Every process sends as many rows of a tensor, the last of them may be empty."""
+        held = [tensor.to_local() for tensor in tensors if isinstance(tensor, DTensor)]
+        assert len(held) == len(tensors), "every tensor is sharded"
+        rows = [-(-len(tensor) // self.size) for tensor in tensors]
+        sent = [
+            torch.cat([part, part.new_zeros(count - len(part), *part.shape[1:])])
+            for part, count in zip(held, rows, strict=True)
+        ]
+        parts = self._all_gather(torch.cat([part.flatten() for part in sent]))
+        pieces = zip(*(torch.split(part, [each.numel() for each in sent]) for part in parts), strict=True)
+        return [
+            torch.cat(each).view(-1, *tensor.shape[1:])[: len(tensor)].to(tensor.device)
+            for each, tensor in zip(pieces, tensors, strict=True)
+        ]
+
     def clip_grad_norm(self, parameters: Sequence[Tensor], max_norm: float) -> Tensor:
         """Clip the gradients by the norm over the parts of all processes."""
         norm = nn.utils.clip_grad_norm_(parameters, max_norm)
