@@ -91,11 +91,11 @@ def _device(name: str) -> tuple[str, int]:
     return kind, int(number or 0)
 
 
-def wait_for(future: Any) -> Any:
-    """The result of an asynchronous CTranslate2 call. Waiting inside CTranslate2 would block Ctrl-C, which only the
-    main thread is told of."""
-    began, is_main = time.monotonic(), threading.current_thread() is threading.main_thread()
-    while is_main and not future.done():
+def wait_for(future: Any, is_quick: bool = False) -> Any:
+    """The result of an asynchronous CTranslate2 call. Waiting inside CTranslate2 blocks Ctrl-C, which only the main
+    thread is told of; so it is done there for quick calls only. (To look again and again makes these slower.)"""
+    began, looks = time.monotonic(), not is_quick and threading.current_thread() is threading.main_thread()
+    while looks and not future.done():
         time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE + (time.monotonic() - began) / 20))
     return future.result()
 

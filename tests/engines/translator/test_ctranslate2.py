@@ -415,3 +415,25 @@ def test_only_the_main_thread_looks_again_and_again_for_it_alone_is_told_of_ctrl
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(wait_for, elsewhere).result() == "translated"
     assert (here.looks, elsewhere.looks) == (4, 0)
+    quick = ResultLater()
+    assert wait_for(quick, is_quick=True) == "translated"
+    assert quick.looks == 0
+
+
+@pytest.mark.parametrize(("tokens", "count", "expected"), [(20, 1, True), (20, 3, False), (200, 1, False)])
+def test_ctrl_c_waits_for_one_short_sentence_only(
+    engines: tuple[TorchTranslator, Ctranslate2Translator],
+    monkeypatch: pytest.MonkeyPatch,
+    tokens: int,
+    count: int,
+    expected: bool,
+) -> None:
+    asked = []
+
+    def observed(future: Any, is_quick: bool) -> Any:
+        asked.append(is_quick)
+        return wait_for(future, is_quick)
+
+    monkeypatch.setattr("jumok.engines.translator.ctranslate2.wait_for", observed)
+    engines[1].generate([[300] * tokens] * count, SearchOptions(beam=5))
+    assert set(asked) == {expected}

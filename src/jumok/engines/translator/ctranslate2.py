@@ -33,6 +33,7 @@ FAST_TOKENS = 512  # in a batch with a shortlist: the fewer sentences share it, 
 LEAST_TOKENS = 256  # in a batch: smaller batches hardly take less time
 EFFICIENT_TOKENS = 1024  # per token, 256 take a tenth more time, and 2,800 a quarter more in greedy search
 BATCHES_AHEAD = 3  # for every worker, waiting in CTranslate2: those that are left after an interrupt
+QUICK_TOKENS = 600  # to generate at most, rows of the beam counted: a sentence or two, so that Ctrl-C can wait for them
 SCORED_TOKENS = 4096  # padded tokens in a batch, when scoring or aligning given targets
 
 Batch = TypeVar("Batch")
@@ -107,7 +108,8 @@ class Ctranslate2Translator:
         def start(batch: tuple[int, list[int]]) -> list[Any]:
             return self._start(batch[1], sources, prefixes, batch[0], options)
 
-        for (_, indices), found in self._in_turn(batches, start):
+        is_quick = options.rows * sum(limit * len(indices) for limit, indices in batches) <= QUICK_TOKENS
+        for (_, indices), found in self._in_turn(batches, start, is_quick):
             for index, result in zip(indices, found, strict=True):
                 results[index] = self._hypotheses(result)
         return results
@@ -158,16 +160,18 @@ class Ctranslate2Translator:
                 results[index] = np.concatenate((weights, of_end), 1)
         return [results[index] for index in range(len(sources))]
 
-    def _in_turn(self, batches: list[Batch], start: Callable[[Batch], list[Any]]) -> Iterator[tuple[Batch, list[Any]]]:
+    def _in_turn(
+        self, batches: list[Batch], start: Callable[[Batch], list[Any]], is_quick: bool = False
+    ) -> Iterator[tuple[Batch, list[Any]]]:
         """Every batch with its results, in their order; `start` is called for a few batches ahead."""
         waiting: deque[tuple[Batch, list[Any]]] = deque()
         for batch in batches:
             waiting.append((batch, start(batch)))
             if len(waiting) > BATCHES_AHEAD * self._model.workers:
                 first, futures = waiting.popleft()
-                yield first, list(map(wait_for, futures))
+                yield first, [wait_for(future, is_quick) for future in futures]
         for last, futures in waiting:
-            yield last, list(map(wait_for, futures))
+            yield last, [wait_for(future, is_quick) for future in futures]
 
     def vectors(self, texts: TokenIds) -> FloatMatrix:
         return self._original("Computing vectors with a translator").vectors(texts)
