@@ -88,7 +88,9 @@ class ImageClassifierRecipe(LabelledRecipe):
         if before == survey.shape:
             why = survey.why
         self.check_settings(settings, height=shape.height, width=shape.width)
-        named = survey.digest + (survey_pictures(self.valid, self.reading).digest if self.valid else "")
+        # Files in directories are compared themselves; a table may stay the same when pictures that it names change.
+        tables = [path for path in self.valid or () if not Path(path).is_dir()]
+        named = survey.digest + (survey_pictures(tables, self.reading).digest if tables else "")
         self.kind = reading_pictures(self.reading, shape, why, self.picture_size, named)
         return super().prepare(store, settings, **options)
 

@@ -25,9 +25,8 @@ def files_and_links(directory: str | Path) -> Iterator[Path]:
 
 def _entries(directory: str | Path) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(
-            directory
-        ) as entries:  # many times faster than Path.rglob, which leaves out what it cannot read
+        # Many times faster than Path.rglob, which leaves out what it cannot read.
+        with os.scandir(directory) as entries:
             return list(entries)
     except OSError as error:
         raise InputError(f"{directory}: cannot be read ({error.strerror}). Make it readable, or remove it.") from error
