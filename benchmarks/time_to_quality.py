@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minutes", type=float, nargs="+", default=[10, 20])
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--recipes", nargs="+", default=["documented", "Jumok's sizes"])
+    parser.add_argument("--recipes", nargs="+", default=["documented", "sizes of tiny"])
     parser.add_argument("--place", type=Path, default=PLACE, help="environments, trainings and results")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     arguments = parser.parse_args()

@@ -83,9 +83,10 @@ def head(kept: Measure) -> list[str]:
     about = f"""`{command}` writes this page: Multi30k en→de (lc.norm.tok, 29,000 pairs), BLEU on test_2016_flickr
 after so many minutes on {kept["settings"]["threads"]} threads, from the first command on; the docstring of that file
 says what counts.
-Beam 5, sacreBLEU with `tokenize=none`. Each contender trains once by the recipe that its own documentation has for the
-smallest corpus, and the peers once more with the sizes, batches and peak rate that Jumok chooses ("Jumok's sizes"): but
-for OpenNMT-py's, no recipe is for a corpus this small, and none is for a CPU. One training each, with one seed:
+Beam 5, sacreBLEU with `tokenize=none`. Rows with a name alone follow the recipe that the contender's own documentation
+has for the smallest corpus; those with "sizes of tiny" have the sizes of the preset `tiny` in its table (four and four
+layers) and the batches and peak rate that Jumok chooses here, because but for OpenNMT-py's no documented recipe is for
+a corpus this small, and none is for a CPU. One training each, with one seed:
 differences of less than a BLEU mean little. {"; ".join(versions)}. {describe_machine()}"""
     return [
         "# Time to quality",

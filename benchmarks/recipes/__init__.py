@@ -1,4 +1,4 @@
-"""What a recipe of benchmarks/time_to_quality.py is, and the settings that all recipes with Jumok's sizes share.
+"""What a recipe of benchmarks/time_to_quality.py is, and the settings that all recipes with the sizes of `tiny` share.
 
 A file for each contender names functions from a `Job` to a `Recipe`, in RECIPES. Everything runs in the contender's own
 environment, in a directory that holds train.en, train.de, valid.en, valid.de and test.en.
@@ -15,7 +15,7 @@ BEAM = 5
 
 
 class Same(NamedTuple):
-    """Of the recipes with Jumok's sizes, beside the sizes themselves: what `jumok train` chooses for this corpus. But
+    """Of the recipes with the sizes of `tiny`, beside these sizes: what `jumok train` chooses for this corpus. But
     the rate falls with the inverse square root of the step: no peer's schedule knows how many steps will fit."""
 
     vocabulary: int = 4_000
@@ -36,7 +36,7 @@ class Job:
 
     threads: int
     minutes: float
-    sizes: dict[str, Any]  # of Jumok's model: encoder_layers, decoder_layers, d_model, heads, d_ff
+    sizes: dict[str, Any]  # of the preset `tiny`: encoder_layers, decoder_layers, d_model, heads, d_ff
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from recipes import SAME, Job, Recipe, Recipes, as_yaml
 
 SOURCE = """Hugging Face documents no training of a translator from scratch
 ([`docs/source/en/tasks/translation.md`](https://github.com/huggingface/transformers/blob/main/docs/source/en/tasks/translation.md)
-of huggingface/transformers fine-tunes T5). This is the smallest program with its `Seq2SeqTrainer` and Jumok's sizes:
-`PegasusForConditionalGeneration`, which is a pre-norm Transformer with sinusoidal positions, and a BPE vocabulary of
-`tokenizers`."""
+of huggingface/transformers fine-tunes T5). This is the smallest program with its `Seq2SeqTrainer` and the sizes of
+`tiny`: `PegasusForConditionalGeneration`, which is a pre-norm Transformer with sinusoidal positions, and a BPE
+vocabulary of `tokenizers`."""
 PROGRAM = Path(__file__).with_name("huggingface_program.py")
 
 
@@ -38,4 +38,4 @@ def same_sizes(job: Job) -> Recipe:
     )
 
 
-RECIPES: Recipes = {"Jumok's sizes": same_sizes}
+RECIPES: Recipes = {"sizes of tiny": same_sizes}

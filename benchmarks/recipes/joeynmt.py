@@ -17,7 +17,9 @@ of joeynmt/joeynmt, its configuration for the smallest natural corpus (160,000 p
 the rate stays the same, because the schedule `plateau`, which would lower it when validation stops improving, does not
 start with this PyTorch; validation, which is when it saves, every 25 updates with 200 sentences instead of every 1,000,
 which would be once in hours, with all; on a CPU; longer sentences too."""
-SAME_SIZES = f"The same commands, with Jumok's sizes. It validates every {SAME.save_every} updates with 200 sentences."
+SAME_SIZES = (
+    f"The same commands, with the sizes of `tiny`. It validates every {SAME.save_every} updates with 200 sentences."
+)
 
 
 def recipe(stack: dict[str, Any], embedding_dropout: float, training: dict[str, Any], source: str) -> Recipe:
@@ -121,4 +123,4 @@ def same_sizes(job: Job) -> Recipe:
     return recipe(stack, SAME.dropout, training, SAME_SIZES)
 
 
-RECIPES: Recipes = {"documented": documented, "Jumok's sizes": same_sizes}
+RECIPES: Recipes = {"documented": documented, "sizes of tiny": same_sizes}

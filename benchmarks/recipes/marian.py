@@ -17,7 +17,7 @@ marian-nmt/marian-examples, for "your first machine translation model" (its corp
 this size Marian documents nothing): the preset `transformer-base`, written out by `--task transformer-base
 --dump-config expand`. Changed: 4,000 pieces instead of 32,000, and batches of 2,048 words instead of
 `mini-batch-fit`, which fits them to the memory of a GPU."""
-SAME_SIZES = "The same command, with Jumok's sizes, pre-norm as in the preset `transformer-base-prenorm`."
+SAME_SIZES = "The same command, with the sizes of `tiny`, pre-norm as in the preset `transformer-base-prenorm`."
 TRANSLATE = Path(__file__).with_name("marian_translate.py")
 PRE_NORM = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}
 
@@ -92,4 +92,4 @@ def same_sizes(job: Job) -> Recipe:
     return recipe(job, settings, SAME.batch_tokens, SAME.save_every, SAME_SIZES)
 
 
-RECIPES: Recipes = {"documented": documented, "Jumok's sizes": same_sizes}
+RECIPES: Recipes = {"documented": documented, "sizes of tiny": same_sizes}

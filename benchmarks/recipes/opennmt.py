@@ -12,7 +12,7 @@ gradient descent with a rate of 1, 64 sentences a batch). Files and commands are
 [`docs/source/quickstart.md`](https://github.com/OpenNMT/OpenNMT-py/blob/master/docs/source/quickstart.md) of version 3.
 Changed: it saves every 200 updates and validates every 1,000 (both stand at 500 there), and the older page's
 `-replace_unk` is left out, with which version 3.5 fails."""
-SAME_SIZES = """A Transformer with Jumok's sizes. Options that its
+SAME_SIZES = """A Transformer with the sizes of `tiny`. Options that its
 [FAQ](https://github.com/OpenNMT/OpenNMT-py/blob/master/docs/source/FAQ.md) calls necessary for one are taken from there
 (`position_encoding`, `param_init_glorot`, `decay_method: noam`, `normalization: tokens`); pieces by SentencePiece."""
 SPM = (
@@ -93,4 +93,4 @@ def same_sizes(job: Job) -> Recipe:
     return recipe(settings, [SPM], translate, SAME.save_every, SAME_SIZES)
 
 
-RECIPES: Recipes = {"documented": documented, "Jumok's sizes": same_sizes}
+RECIPES: Recipes = {"documented": documented, "sizes of tiny": same_sizes}
