@@ -94,7 +94,7 @@ def head(path: Path, settings: Measure, figures: Figures) -> list[str]:
     return [
         "# Jumok and its peers",
         "",
-        f"`{' '.join(['python', f'benchmarks/{path.stem}.py', *(Path(word).name for word in sys.argv[1:])])}`",
+        f"`{command_line(path)}`",
         "writes this page; the docstring of that file says what is compared, and how. `make bench-peers` alone",
         f"uses the built-in corpus. Files: {', '.join(settings['files'])};",
         f"vocabulary for training {settings['vocabulary']:,}, {settings['threads']} threads, float32.",
@@ -106,6 +106,15 @@ def head(path: Path, settings: Measure, figures: Figures) -> list[str]:
         "",
         f"{'; '.join(versions)}." if versions else "",
     ]
+
+
+def command_line(page: Path) -> str:
+    """The command that writes a page, with the names of files alone, and without where it works."""
+    arguments = sys.argv[1:]
+    if "--place" in arguments:
+        place = arguments.index("--place")
+        del arguments[place : place + 2]
+    return " ".join(["python", f"benchmarks/{page.stem}.py", *(Path(word).name for word in arguments)])
 
 
 def version_of(versions: dict[str, str], package: str) -> str:

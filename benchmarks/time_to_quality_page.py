@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from machine import describe_machine
-from peers_page import PACKAGES, TITLES, version_of
+from peers_page import PACKAGES, TITLES, command_line, version_of
 
 Measure = dict[str, Any]
 COLOURS = {
@@ -56,7 +55,7 @@ def write_page(path: Path, kept: Measure, minutes: list[float]) -> None:
     """The page, and the picture beside it."""
     measured = kept["measured"]
     rows = rows_of(measured, minutes)
-    parts = [*head(kept), *table(rows), *sources(rows), *commands(rows)]
+    parts = [*head(path, kept), *table(rows), *sources(rows), *commands(rows)]
     failed = [
         f"- {key.removeprefix('quality/')}: {answer['failed']}"
         for key, answer in measured.items()
@@ -66,23 +65,19 @@ def write_page(path: Path, kept: Measure, minutes: list[float]) -> None:
         parts += ["", "Failed:", "", *failed]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
     draw(path.with_suffix(".png"), rows)
-    print("\n".join([*head(kept), *table(rows), *failed]))
+    print("\n".join([*head(path, kept), *table(rows), *failed]))
 
 
-def head(kept: Measure) -> list[str]:
-    measured, arguments = kept["measured"], sys.argv[1:]
-    if "--place" in arguments:
-        place = arguments.index("--place")
-        del arguments[place : place + 2]
+def head(path: Path, kept: Measure) -> list[str]:
+    measured = kept["measured"]
     versions = [
         f"{TITLES[name]} {version_of(measured[f'environment/{name}']['versions'], package)}"
         for name, package in PACKAGES.items()
         if "versions" in measured.get(f"environment/{name}", {})
     ]
-    command = " ".join(["python", "benchmarks/time_to_quality.py", *(Path(word).name for word in arguments)])
-    about = f"""`{command}` writes this page: Multi30k en→de (lc.norm.tok, 29,000 pairs), BLEU on test_2016_flickr
-after so many minutes on {kept["settings"]["threads"]} threads, from the first command on; the docstring of that file
-says what counts.
+    about = f"""`{command_line(path)}` writes this page: Multi30k en→de (lc.norm.tok, 29,000 pairs), BLEU on
+test_2016_flickr after so many minutes on {kept["settings"]["threads"]} threads, from the first command on; the
+docstring of that file says what counts.
 Beam 5, sacreBLEU with `tokenize=none`. Rows with a name alone follow the recipe that the contender's own documentation
 has for the smallest corpus; those with "sizes of tiny" have the sizes of the preset `tiny` in its table (four and four
 layers) and the batches and peak rate that Jumok chooses here, because but for OpenNMT-py's no documented recipe is for
