@@ -226,10 +226,9 @@ def error_file(job: dict[str, Any], rank: int) -> Path:
     return Path(f"{job['out']}-{rank}.err")
 
 
-def main() -> None:
-    """Run the jobs that the command line describes, and print how each ended."""
-    preload("jumok.training.sharded", "torch._dynamo")  # which FSDP imports too
-    for job in json.loads(sys.argv[1]):
+def train_in_turn(jobs: list[dict[str, Any]], out: int) -> None:
+    """Run the jobs one after the other, and write to a descriptor how each ended."""
+    for job in jobs:
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             port = found.getsockname()[1]
@@ -239,7 +238,27 @@ def main() -> None:
             process_ids[rank] = start(job, rank, port, process_ids)
         codes = [os.waitstatus_to_exitcode(os.waitpid(process_ids[rank], 0)[1]) for rank in ranks]
         errors = [error_file(job, rank).read_text() for rank in ranks]
-        print(json.dumps({"codes": codes, "errors": errors, "seconds": time.monotonic() - began}), flush=True)
+        outcome = {"codes": codes, "errors": errors, "seconds": time.monotonic() - began}
+        os.write(out, json.dumps(outcome).encode() + b"\n")
+
+
+def main() -> None:
+    """Run the rows of jobs that the command line describes, all rows at the same time, and print the outcomes of each
+    in a line."""
+    preload("jumok.training.sharded", "torch._dynamo")  # which FSDP imports too
+    rows: list[tuple[int, int]] = []
+    for jobs in json.loads(sys.argv[1]):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            train_in_turn(jobs, writing)
+            os._exit(0)
+        os.close(writing)
+        rows.append((child, reading))
+    for child, reading in rows:
+        with open(reading) as outcomes:
+            print(json.dumps([json.loads(line) for line in outcomes]), flush=True)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

@@ -190,8 +190,15 @@ def threaded(directory: Path) -> Iterator[tuple[str, Job]]:
 
 
 def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:
-    """Run them one after the other; returns how they ended. Warnings are errors there too."""
-    command = [sys.executable, "-W", "error", FORKER, json.dumps([asdict(job) for job in jobs])]
+    """Run them one after the other; returns how they ended."""
+    [outcomes] = train_in_rows([jobs], cwd)
+    return outcomes
+
+
+def train_in_rows(rows: Sequence[Sequence[Job]], cwd: Path) -> list[list[Outcome]]:
+    """Run the jobs of each row one after the other, all rows at the same time; returns how they ended. Warnings are
+    errors there too."""
+    command = [sys.executable, "-W", "error", FORKER, json.dumps([[asdict(job) for job in jobs] for jobs in rows])]
     # Threads that wait must not spin: there may be more of them than cores.
     environment = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
@@ -202,8 +209,8 @@ def train_in_turn(jobs: Sequence[Job], cwd: Path) -> list[Outcome]:
             os.killpg(forker.pid, signal.SIGKILL)  # its forks too
             raise
     assert forker.returncode == 0, err
-    outcomes = [Outcome(**json.loads(line)) for line in out.splitlines() if line.startswith('{"codes"')]
-    assert len(outcomes) == len(jobs), err
+    outcomes = [[Outcome(**each) for each in json.loads(line)] for line in out.splitlines() if line.startswith("[{")]
+    assert [len(ended) for ended in outcomes] == [len(jobs) for jobs in rows], err
     return outcomes
 
 

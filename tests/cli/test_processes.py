@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from ranks import (
     lines_learned_from,
     painting,
     threaded,
+    train_in_rows,
     train_in_turn,
     uninterrupted,
     write_corpora,
@@ -75,11 +75,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     for how in WAYS:
         others |= disturbed(directory, how, [NOT_FINITE[how], DIVERGED, *KILLS[how]])
 
-    def train(named: dict[str, Job]) -> dict[str, Outcome]:
-        return dict(zip(named, train_in_turn(list(named.values()), directory), strict=True))
-
-    with ThreadPoolExecutor() as both:  # while one waits for those that were killed, the other works
-        first, second = both.map(train, (jobs, others))
+    # While one row waits for those that were killed, the other works.
+    rows = train_in_rows([list(jobs.values()), list(others.values())], directory)
+    first, second = (dict(zip(named, ended, strict=True)) for named, ended in zip((jobs, others), rows, strict=True))
     return directory, first | second
 
 
