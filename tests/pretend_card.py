@@ -105,6 +105,11 @@ class _Hook(_DummyPrivateUse1Hook):
         return CARD.present
 
 
+@cache
+def _device() -> torch.device:
+    return torch.device(NAME, 0)
+
+
 class CardTensor(torch.Tensor):
     """A tensor on the card; `host` holds its values."""
 
@@ -119,7 +124,7 @@ class CardTensor(torch.Tensor):
             strides=host.stride(),
             storage_offset=host.storage_offset(),
             dtype=host.dtype,
-            device=torch.device(NAME, 0),
+            device=_device(),
         )
         tensor.host = host
         return tensor
@@ -142,8 +147,13 @@ class _Facts:
     """What is to be known of an operator, found out once."""
 
     name: str
+    is_sent: bool  # to other processes
     copies: bool
     is_read: bool  # the host must know its result
+    is_index: bool
+    writes_by_index: bool
+    takes_lengths: bool  # which are on the host
+    gives_lengths: bool  # to the host, with its result
     is_random: bool
     gives_views: bool
 
@@ -152,8 +162,13 @@ class _Facts:
 def _facts(op: Any) -> _Facts:
     return _Facts(
         op.name(),
+        op.namespace == "c10d",
         op.name().startswith(_COPIES),
         op in _READ_BY_THE_HOST,
+        op is aten.index.Tensor,
+        op in _WRITES_BY_INDEX,
+        op in _LENGTHS_ON_THE_HOST,
+        op in (aten._pack_padded_sequence.default, aten._pad_packed_sequence.default),
         torch.Tag.nondeterministic_seeded in op.tags,
         any(returned.alias_info for returned in op._schema.returns),
     )
@@ -162,43 +177,48 @@ def _facts(op: Any) -> _Facts:
 def _run(op: Any, args: Any, kwargs: Any) -> Any:
     """An operator on the card: the same one on the CPU tensors inside."""
     facts, leaves = _facts(op), _leaves(args, kwargs)
-    if op.namespace == "c10d":
+    if facts.is_sent:
         raise RuntimeError(f"{op}: no process group can send from {NAME}:0")
     given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     if facts.name == "aten::copy_":
         goes_to_host = not isinstance(args[0], CardTensor)
     else:
-        goes_to_host = any(isinstance(leaf, torch.device) and leaf.type == "cpu" for leaf in leaves)
-    if not facts.copies and op not in _LENGTHS_ON_THE_HOST:
+        goes_to_host = any(leaf.type == "cpu" for leaf in leaves if isinstance(leaf, torch.device))
+    if not facts.copies and not facts.takes_lengths:
         _refuse_host_tensors(op, given)
-    waits = _is_blocking(facts.name, args, kwargs) if facts.copies else facts.is_read or _has_boolean_index(op, args)
+    waits = _is_blocking(facts.name, args, kwargs) if facts.copies else facts.is_read or _has_boolean_index(facts, args)
     if goes_to_host or waits:
         CARD.waits.append(_asked_by(op))
-    with _random_numbers_of_the_card() if facts.is_random else nullcontext():
+    with _random_numbers_of_the_card() if facts.is_random else _NOTHING:
         result = op(*_mapped(_to_host, args), **{name: _mapped(_to_host, value) for name, value in kwargs.items()})
     if goes_to_host:
         return args[0] if facts.name == "aten::copy_" else result
-    if op in (aten._pack_padded_sequence.default, aten._pad_packed_sequence.default):
+    if facts.gives_lengths:
         return CardTensor(result[0]), result[1]  # numbers of rows, or lengths, for the host
     known = {id(tensor.host): tensor for tensor in given if isinstance(tensor, CardTensor)}
     # Views of ordinary tensors are ordinary tensors, in inference mode too.
-    ordinary = torch.is_inference_mode_enabled() and facts.gives_views and not any(map(torch.is_inference, given))
-    with torch.inference_mode(False) if ordinary else nullcontext():
+    ordinary = facts.gives_views and torch.is_inference_mode_enabled() and not any(map(torch.is_inference, given))
+    with torch.inference_mode(False) if ordinary else _NOTHING:
         return _mapped(lambda leaf: _to_card(leaf, known), result)
+
+
+_NOTHING = nullcontext()
+_HOST = torch.device("cpu")
+_SEVERAL = (list, tuple)  # hundreds of thousands of operators are run: a union would be made anew for each
 
 
 def _leaves(args: Any, kwargs: Any) -> list[Any]:
     """The arguments of an operator, and the elements of those that are lists. (PyTorch's trees are far slower.)"""
     leaves: list[Any] = []
     for value in (*args, *kwargs.values()):
-        leaves.extend(value) if isinstance(value, list | tuple) else leaves.append(value)
+        leaves.extend(value) if isinstance(value, _SEVERAL) else leaves.append(value)
     return leaves
 
 
 def _mapped(function: Any, value: Any) -> Any:
     """The function of a value, or of each element of a list or tuple."""
-    if isinstance(value, list | tuple):
-        return type(value)(_mapped(function, each) for each in value)
+    if isinstance(value, _SEVERAL):
+        return type(value)([_mapped(function, each) for each in value])
     return function(value)
 
 
@@ -215,9 +235,9 @@ def _refuse_host_tensors(op: Any, given: list[Tensor]) -> None:
             raise RuntimeError(f"{op}: a CPU tensor of shape {tuple(tensor.shape)} meets a tensor on {NAME}:0")
 
 
-def _has_boolean_index(op: Any, args: Any) -> bool:
+def _has_boolean_index(facts: _Facts, args: Any) -> bool:
     """Reading by a boolean mask needs the number of its elements, as does writing by one, unless it is one value."""
-    if op is not aten.index.Tensor and not (op in _WRITES_BY_INDEX and args[2].numel() > 1):
+    if not facts.is_index and not (facts.writes_by_index and args[2].numel() > 1):
         return False
     return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
 
@@ -247,20 +267,21 @@ def _random_numbers_of_the_card() -> Iterator[None]:
 def _to_host(leaf: Any) -> Any:
     if isinstance(leaf, CardTensor):
         return leaf.host
-    return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+    return _HOST if isinstance(leaf, torch.device) else leaf
 
 
 def _to_card(leaf: Any, known: dict[int, CardTensor]) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
-    if CARD.memory is not None and leaf.untyped_storage().nbytes() > CARD.memory and id(leaf) not in known:
+    before = known.get(id(leaf))
+    if CARD.memory is not None and leaf.untyped_storage().nbytes() > CARD.memory and before is None:
         raise torch.OutOfMemoryError(f"{NAME}:0 cannot allocate {leaf.nbytes:,} bytes")
     if leaf.dtype == torch.float64:
         raise TypeError(f"{NAME}:0 does not know float64")
-    if id(leaf) not in known:
+    if before is None:
         return CardTensor(leaf)
-    assert known[id(leaf)].shape == leaf.shape, "an operator resized a tensor, which the pretend card cannot do"
-    return known[id(leaf)]
+    assert before.shape == leaf.shape, "an operator resized a tensor, which the pretend card cannot do"
+    return before
 
 
 def _register_autocast(library: torch.library.Library) -> None:
