@@ -165,8 +165,9 @@ def test_two_that_share_a_model_in_bfloat16_learn_what_one_learns(runs: Runs) ->
     assert two[0] == pytest.approx(one[0], abs=TOLERANCE)  # before any update
     assert two == pytest.approx(one, abs=1e-2)  # a last bit that differs is rounded to one of few bits
     assert two != losses(directory / "translator-sharded")[: len(two)]
-    saved = last_checkpoint(directory / "bfloat16-sharded").tensors["model"]
-    assert {tensor.dtype for tensor in saved.values()} == {torch.float32}
+    saved = last_checkpoint(directory / "bfloat16-sharded").tensors
+    for group in ("model", "optimizer"):  # weights, and moments
+        assert {tensor.dtype for tensor in saved[group].values()} == {torch.float32}
 
 
 def test_two_that_share_a_model_in_float16_skip_the_steps_that_overflow(runs: Runs) -> None:

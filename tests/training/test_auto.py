@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from jumok.errors import ConfigError
@@ -85,15 +83,16 @@ def test_two_lengths_are_one_too_many() -> None:
 
 def test_the_measured_speed_is_that_of_the_quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jumok.training.auto.LEAST_SECONDS", 1.5)
-    calls: list[int] = []
+    times: list[float] = []
+    monkeypatch.setattr("time.perf_counter", lambda: sum(times))
 
     def step() -> None:
-        calls.append(1)
-        warms_up = len(calls) < 4
-        something_else_runs = 15 < len(calls) < 30
-        time.sleep(0.2 if warms_up else 0.04 if something_else_runs else 0.01)
+        warms_up = len(times) < 3
+        something_else_runs = 14 < len(times) < 29
+        times.append(0.2 if warms_up else 0.04 if something_else_runs else 0.01)
 
-    assert 0.009 < measure_step(step, minutes=1.0) < 0.02
+    assert measure_step(step, minutes=1.0) == pytest.approx(0.01)
+    assert sum(times) == pytest.approx(1.5, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -374,7 +374,9 @@ def group(request: pytest.FixtureRequest) -> Iterator[ProcessGroup]:
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("spoiled", ["a weight", "a moment", "a weight that no loss depends on"])
+@pytest.mark.parametrize(
+    "spoiled", ["a weight", "a moment", "a weight that no loss depends on", "a weight that is not trained"]
+)
 @pytest.mark.parametrize("save", SAVES)
 def test_weights_that_diverge_between_validations_are_never_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: ProcessGroup, save: str, spoiled: str
@@ -383,8 +385,11 @@ def test_weights_that_diverge_between_validations_are_never_saved(
         if toy.trainer.progress.step == 9:  # in the update of step 10
             parameter = toy.trainer.parameters[0]
             moment = toy.trainer.optimizer.state[parameter]["exp_avg_sq"]
+            untrained = torch.ones(1)
+            toy.trainer.model.register_buffer("untrained", untrained)  # as the scores of n-grams in a classifier
+            chosen = {"a moment": moment, "a weight that is not trained": untrained}
             with torch.no_grad():
-                (moment if spoiled == "a moment" else parameter).mul_(math.inf)
+                chosen.get(spoiled, parameter).mul_(math.inf)
 
     def without_weights(model: ToyModel, batch: ToyBatch) -> Tensor:
         return squared_error(model, batch) if model.training else torch.tensor(1.0)

@@ -369,7 +369,7 @@ class Trainer:
 
     def _require_finite_state(self) -> None:
         """Fail, in all processes alike, if the last update has left anything that is not finite: the loss of a batch,
-        a weight or a moment. The loss of the step itself was that of the weights before the update."""
+        a weight, trained or not, or a moment. The loss of the step itself was that of the weights before the update."""
         self._read_results()
         batch = next(self.epochs.batches(self.progress.epoch, [0]))
         part = self.gradients.split(batch)[0]  # a full batch may not fit into memory
@@ -379,7 +379,8 @@ class Trainer:
             loss = float(self.gradients.loss(part)) / part.tokens
         self.model.train()
         moments = [value for state in self.optimizer.state.values() for value in state.values()]
-        finite = self.group.all_finite([*self.parameters, *(value for value in moments if isinstance(value, Tensor))])
+        saved = [*self.model.state_dict().values(), *(value for value in moments if isinstance(value, Tensor))]
+        finite = self.group.all_finite([tensor for tensor in saved if tensor.is_floating_point()])
         loss, damaged = self.group.sum_numbers([loss / self.group.size, float(not finite)])
         if not math.isfinite(loss):
             raise self._diverged(f"the loss is {loss}")
