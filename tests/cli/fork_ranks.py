@@ -21,13 +21,13 @@ import torch
 import torch.distributed as dist
 from preloading import preload
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from jumok.cli.app import run
 from jumok.files import blocks
 from jumok.files.blocks import VerifiedBlocks
-from jumok.recipes import image_tokens
+from jumok.recipes import image_tokens, training
 from jumok.recipes.recipe import Recipe
 from jumok.training import checkpoint, distributed, trainer
 from jumok.training.checkpoint import flatten_optimizer
@@ -72,6 +72,8 @@ class Rank:
         trainer.load_latest = self.disturbed_load(trainer.load_latest)
         VerifiedBlocks._block = self.counted_read(VerifiedBlocks._block)  # type: ignore[method-assign]
         checkpoint._format_tensors = self.disturbed_save(checkpoint._format_tensors)
+        if self.rank > 0:
+            training.new_model = started_elsewhere(training.new_model)
         if self.job["on_card"]:
             plug_in_pretend_card()
         if not self.job["exports"]:
@@ -219,6 +221,18 @@ def share_a_core() -> None:
     goes on as soon as the other waits."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def started_elsewhere(new_model: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+    """Other weights than those of rank 0, as other hardware may fit them: all must begin with those of rank 0."""
+
+    def other_model(*arguments: Any) -> nn.Module:
+        model = new_model(*arguments)
+        with torch.no_grad():
+            next(model.parameters()).add_(1e-2)
+        return model
+
+    return other_model
 
 
 def error_file(job: dict[str, Any], rank: int) -> Path:

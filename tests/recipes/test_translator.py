@@ -22,7 +22,7 @@ from jumok.errors import ChangedDataError, CheckpointError, ConfigError, JumokEr
 from jumok.model.config import preset as preset_config
 from jumok.model.stacks import Decoder, Encoder
 from jumok.recipes.training import plan, train
-from jumok.recipes.translator import train_translator
+from jumok.recipes.translator import TranslatorRecipe, train_translator
 
 LETTERS = "abcdefghij"
 SMALL: dict[str, Any] = {
@@ -383,6 +383,7 @@ def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_optimizer_when_set
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     for settings in (record["asked"], record["settings"]):
         del settings["model"]["encoder_layers"], settings["model"]["decoder_layers"], settings["optimizer"]["name"]
+        del settings["init"]  # which was not there either
     (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
     ended = train_translator(*corpus, out=run, steps=4, preset="tiny", settings=small, continue_with_changes=True)
     assert ended.steps == 4
@@ -390,6 +391,23 @@ def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_optimizer_when_set
     assert (config["encoder_layers"], config["decoder_layers"]) == (4, 4)
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert record["settings"]["optimizer"]["name"] == "adam"
+
+
+def test_a_translator_may_begin_with_vectors_of_tokens_that_occur_together(tmp_path: Path) -> None:
+    latin, greek = "abcdefghijklmnopqrstuvwx", "αβγδεζηθικλμνξοπρστυφχψω"
+    greek_of = str.maketrans(latin, greek)
+    corpus = write_task(tmp_path, 300, lambda line: line.translate(greek_of), letters=latin, longest=3)
+    recipe = TranslatorRecipe(corpus)
+    asked = {"model.d_model": 64, "init.embeddings": "cooccurrence"}
+    settings = plan("translator", *corpus, steps=3, preset="tiny", settings=asked).settings
+    recipe.prepare(tmp_path / "store", settings, expected=None, encoder=None)
+    recipe.fit(settings)
+    vectors = recipe.model(settings).embed.tokens.weight
+    assert torch.equal(vectors, recipe.model(settings).embed.tokens.weight)
+    tokens = recipe.corpus.tokenizer
+    ids = [[tokens.encode([letter])[0][-1] for letter in letters] for letters in (latin, greek)]
+    likeness = (vectors[ids[0]] @ vectors[ids[1]].T).argmax(1)
+    assert (likeness == torch.arange(len(latin))).float().mean() >= 0.9  # by chance one in 24
 
 
 @pytest.mark.parametrize(

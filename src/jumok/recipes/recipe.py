@@ -38,6 +38,7 @@ class Recipe(ABC):
     validation_cost: ClassVar[float] = 1.0  # of a validated token, in trained tokens
     export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
     highest_score: ClassVar[float] = math.inf  # of a validation; a recorded one above it was measured in another way
+    may_fit_embeddings: ClassVar[bool] = False  # whether `init.embeddings` can be anything but random
     not_settings: ClassVar[Mapping[str, str]] = {  # fields of the model's config, and what decides them
         "task": "the command decides it. Leave it out.",
         "vocabulary": "the data decide it. Leave it out, or set tokenizer.size.",
@@ -65,6 +66,8 @@ class Recipe(ABC):
         for name, value in settings.augment:
             if value is not None and name not in cls.epochs_type.augmentations:
                 raise ConfigError(f"augment.{name} has no effect on a {task_named(cls.task).title}. Leave it out.")
+        if settings.init.embeddings != "random" and not cls.may_fit_embeddings:
+            raise ConfigError(f"init.embeddings has no effect on a {task_named(cls.task).title}. Leave it out.")
         name = "tiny" if settings.preset == "auto" else settings.preset
         preset(name, task=cls.task, vocabulary=1, **settings.model, **of_the_data)
 

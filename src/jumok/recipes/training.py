@@ -343,6 +343,7 @@ class _Job:
         recipe, settings, group = self.recipe, plan.settings, self.group
         recipe.fit(settings)
         model = new_model(recipe, settings)
+        group.start_alike(model)
         if settings.compile:
             compile_layers(model, group)
         full_model = new_model(recipe, settings) if group.sharded and group.rank == 0 else model

@@ -83,6 +83,10 @@ class ProcessGroup:
         alike = (torch.stack([value for value in extremes if value.device == device]) for device in devices)
         return all(bool(values.isfinite().all()) for values in alike)
 
+    def start_alike(self, model: nn.Module) -> None:
+        """Give the model of every process the weights of rank 0: what was fitted, each has computed for itself, and
+        other hardware may round otherwise."""
+
     def use_parameters(self, parameters: Sequence[Tensor]) -> None:
         """Sum the gradients of these parameters from now on."""
 
@@ -162,6 +166,14 @@ class MultiProcess(ProcessGroup):
         parts = [torch.empty_like(own) for _ in range(self.size)]
         dist.all_gather(parts, own)
         return parts
+
+    def start_alike(self, model: nn.Module) -> None:
+        """Give the model of every process the weights of rank 0: what was fitted, each has computed for itself, and
+        other hardware may round otherwise."""
+        for tensor in model.state_dict().values():
+            sent = tensor.cpu().contiguous()
+            dist.broadcast(sent, 0)
+            tensor.copy_(sent)
 
     def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         """The sums of some numbers over all processes, the same bits everywhere."""

@@ -17,6 +17,7 @@ _MOST_STEPS, _MOST_EPOCHS, _MOST_MINUTES = 10**15, 1e8, 1e8
 _LARGEST_SEED = 2**63 - 1
 PRECISIONS = ("float32", "bfloat16", "float16")
 OPTIMIZERS = ("adam", "muon")
+EMBEDDINGS = ("random", "cooccurrence")
 
 
 class _Section(BaseModel):
@@ -78,6 +79,14 @@ class OptimizerSettings(_Section):
     _known = field_validator("name")(_known_name("optimizer", OPTIMIZERS))
 
 
+class InitSettings(_Section):
+    """The weights before the first update."""
+
+    embeddings: str = Field(default="random", description=" | ".join(EMBEDDINGS))
+
+    _known = field_validator("embeddings")(_known_name("way to begin", EMBEDDINGS))
+
+
 class LossSettings(_Section):
     """Cross-entropy."""
 
@@ -137,6 +146,7 @@ class Settings(_Section):
     augment: AugmentSettings = AugmentSettings()
     batch: BatchSettings = BatchSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
+    init: InitSettings = InitSettings()
     loss: LossSettings = LossSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     stop: StopSettings = StopSettings()
