@@ -64,7 +64,7 @@ def test_of_a_long_example_only_some_pairs_of_tokens_are_counted() -> None:
 def test_a_task_that_cannot_fit_them_refuses() -> None:
     with pytest.raises(ConfigError, match=r"init\.embeddings has no effect on a classifier"):
         ClassifierRecipe.check_settings(Settings.from_dict({"init": {"embeddings": "cooccurrence"}}))
-    with pytest.raises(ConfigError, match=r'Unknown way to begin "cooccurence"\. Did you mean'):
+    with pytest.raises(ConfigError, match=r'Unknown way to begin "cooccurence"\. Did you mean "cooccurrence"\?$'):
         Settings.from_dict({"init": {"embeddings": "cooccurence"}})
 
 

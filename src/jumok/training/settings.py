@@ -234,4 +234,5 @@ def _explain(error: Any) -> str:
         fields = [field.alias or plain for plain, field in section.model_fields.items()]
         known = [".".join((*map(str, error["loc"][:-1]), field)) for field in fields]
         return f'Unknown setting "{name}".{did_you_mean(name, known)}'
-    return f"{name}={error['input']!r} cannot be used: {error['msg'].removeprefix('Value error, ').rstrip('.')}."
+    reason = error["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{name}={error['input']!r} cannot be used: {reason}{'' if reason.endswith('?') else '.'}"
