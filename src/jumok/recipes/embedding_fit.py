@@ -73,7 +73,7 @@ def _add(counts: Tensor, places: list[Ids]) -> None:
 
 def _mutual_information(counts: Float[Tensor, "V V"]) -> Float[Tensor, "V V"]:
     """How many times as often as by chance two tokens occur together, as a logarithm; 0 if not more often.
-    Written over the counts: there may be much of them."""
+    Written over the counts, to need no second matrix of that size."""
     each = counts.sum(0)
     expected = each.clamp_min(1)
     return counts.mul_(each.sum()).div_(expected[:, None]).div_(expected).clamp_min_(1).log_()
