@@ -327,6 +327,7 @@ def test_two_trainings_with_the_same_seed_end_in_the_same_bits(tmp_path: Path, m
     """Though the second has a machine on which everything takes longer."""
     corpus = write_task(tmp_path, 200, str)
     settings = {name: value for name, value in SMALL.items() if name not in ("validate.every", "checkpoint.every")}
+    settings["model.dropout"] = 0.1
     train_translator(*corpus, out=tmp_path / "first", epochs=2, settings=settings)
     real = time.perf_counter
     monkeypatch.setattr(time, "perf_counter", lambda: 50 * real())
