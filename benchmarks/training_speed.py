@@ -98,7 +98,8 @@ def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
         # The model and the optimizer of the plain loop, not what it would choose for so few steps.
         model = preset(size, vocabulary=VOCABULARY).to_dict()
         same = {f"model.{name}": model[name] for name in ("encoder_layers", "decoder_layers", "dropout")}
-        command += [f"--set={name}={value}" for name, value in {**same, "optimizer.name": "adam"}.items()]
+        same |= {"optimizer.name": "adam", "precision": "float32"}
+        command += [f"--set={name}={value}" for name, value in same.items()]
         memory = watch_memory(command)
         log = [json.loads(line) for line in Path(directory, "run", "log.jsonl").read_text().splitlines()]
     trained = [entry for entry in log if entry["event"] == "train"]

@@ -23,6 +23,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Read by torch when it is first imported, here and in processes that tests start. With one thread sums are always taken
 # in the same order, and parallel test workers do not fight over the cores.
 os.environ["OMP_NUM_THREADS"] = "1"
+# PyTorch's kernels for newer instructions are not used: with them "auto" would choose another number format on some
+# machines. What is computed in that format asks for it.
+os.environ["ATEN_CPU_CAPABILITY"] = "avx2"
 # Where a test asks for two threads, they do not wait for each other by spinning on cores that others need.
 os.environ["OMP_WAIT_POLICY"] = "passive"
 

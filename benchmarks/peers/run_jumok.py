@@ -31,6 +31,7 @@ def train(job: Job, clock: Clock) -> None:
         **{f"model.{name}": job["model"][name] for name in ("encoder_layers", "decoder_layers", "dropout")},
         "augment.case": 0.0,  # the others do not have it
         "optimizer.name": "adam",
+        "precision": "float32",
         "validate.every": 1_000_000,
         "validate.sentences": 1,
         "checkpoint.every": 1_000_000,

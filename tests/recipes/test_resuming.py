@@ -24,11 +24,12 @@ OF_TASK: dict[str, dict[str, Any]] = {
     "classifier": {"model.encoder_layers": 1, "model.ngrams": 64},
     "language_model": {"model.decoder_layers": 1, "tokenizer.sampling": 0.1},
 }
+PRECISIONS = {"classifier": ("float32",), "language_model": ("float32", "bfloat16")}
 
 
 @pytest.mark.usefixtures("quick_trainings")
-@pytest.mark.parametrize("task", OF_TASK)
-def test_a_training_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, task: str) -> None:
+@pytest.mark.parametrize(("task", "precision"), [(task, name) for task in OF_TASK for name in PRECISIONS[task]])
+def test_a_training_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, task: str, precision: str) -> None:
     lines = [f"{('good', 'bad')[n % 2]}\tthis is a {('fine', 'poor')[n % 2]} text {n}\n" for n in range(60)]
     labelled = task == "classifier"
     data = tmp_path / ("a.tsv" if labelled else "a.txt")
@@ -36,7 +37,7 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, tas
 
     def trained(out: str, *, stop_at: int = 0) -> None:
         steps = iter(range(1, STEPS + 1))
-        settings = {**SETTINGS, **OF_TASK[task]}
+        settings = {**SETTINGS, **OF_TASK[task], "precision": precision}
         request: dict[str, Any] = {"steps": STEPS, "settings": settings, "progress": False}
         train(task, data, out=tmp_path / out, stop_requested=lambda: next(steps, None) == stop_at, **request)
 

@@ -75,7 +75,7 @@ class TrainOptions:
         str | None,
         _Flag(
             "NAME",
-            "float32, bfloat16, float16 or auto: bfloat16 on a card that is fast at it, else float32.  [default: auto]",
+            "float32, bfloat16, float16 or auto: bfloat16 on hardware made for it, else float32.  [default: auto]",
             setting="precision",
         ),
     ] = None

@@ -148,12 +148,12 @@ def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: 
 
 
 def _hardware_choices(asked: Settings) -> list[Choice]:
-    """The card that `auto` found, and its number format. A CPU and float32 are not worth mentioning."""
+    """The card that `auto` found, and the number format that suits it. A CPU and float32 are not worth mentioning."""
     hardware, choices = choose_hardware(asked), []
     if asked.device == "auto" and hardware.device.type != "cpu":
         choices.append(Choice("device", hardware.device.type, "the card that is there"))
     if asked.precision == "auto" and hardware.name != "float32":
-        choices.append(Choice("precision", hardware.name, f"{hardware.device.type} is fast at it"))
+        choices.append(Choice("precision", hardware.name, f"the {hardware.device.type} is fast at it"))
     return choices
 
 
@@ -208,8 +208,9 @@ def _measure(recipe: Recipe, settings: Settings, group: ProcessGroup) -> float:
 def new_model(recipe: Recipe, settings: Settings) -> nn.Module:
     """A new model, always the same for a seed, whatever the device."""
     torch.manual_seed(settings.seed)
-    model, device = recipe.model(settings), choose_hardware(settings).device
-    size = count_parameters(model)
+    model, hardware = recipe.model(settings), choose_hardware(settings)
+    device, size = hardware.device, count_parameters(model)
+    hardware.prepare(model)
     what = f"A model of {size:,} parameters, which needs {BYTES_TO_TRAIN * size / 1e9:.2f} GB for training,"
     with explain_lack_of_memory(device, what, lambda: _what_would_fit(recipe, settings, device)):
         return model.to(device)
@@ -248,7 +249,9 @@ def make_optimizer(model: nn.Module, settings: Settings, group: ProcessGroup) ->
     if not matrices:
         return Adam(weights, betas, given.epsilon)
     others = [weight for weight in weights if weight not in matrices]
-    return Muon(matrices, others, betas=betas, eps=given.epsilon, group=group)
+    # In float16 squares of small numbers would be zeros.
+    product = torch.bfloat16 if choose_hardware(settings).name == "bfloat16" else torch.float32
+    return Muon(matrices, others, betas=betas, eps=given.epsilon, group=group, product=product)
 
 
 def validated_examples(recipe: Recipe, settings: Settings) -> int:

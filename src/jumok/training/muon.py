@@ -6,6 +6,7 @@ biases and class scores are updated by Adam, with the same learning rate.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,19 +29,20 @@ POLYNOMIALS = (
 _TINY = 1e-7  # a matrix of zeros stays so
 
 
-def orthogonalise(matrices: Tensor) -> Tensor:
+def orthogonalise(matrices: Tensor, product: torch.dtype = torch.float32) -> Tensor:
     """[N, R, C] → [N, R, C]: the same singular vectors, singular values of about 1: 0.73 to 1.27, but for those below
-    a hundredth of the matrix's norm. R ≤ C is faster."""
-    matrices = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + _TINY)
+    a hundredth of the matrix's norm. R ≤ C is faster. `product` is the number format of the products."""
+    result: Tensor = (matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + _TINY)).to(product)
     for a, b, c in POLYNOMIALS:
-        squares = matrices @ matrices.mT
-        matrices = torch.baddbmm(matrices, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), matrices, beta=a)
-    return matrices
+        squares = result @ result.mT
+        result = torch.baddbmm(result, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), result, beta=a)
+    return result.to(matrices.dtype)
 
 
 class Muon(WithoutCompiler, torch.optim.Optimizer):
     """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. Each process of a group orthogonalises its
-    share of the matrices. If `found_inf` is set and not 0, a step changes nothing, as with PyTorch's Adam."""
+    share of the matrices, with products in the number format `product`. If `found_inf` is set and not 0, a step changes
+    nothing, as with PyTorch's Adam."""
 
     found_inf: Tensor | None = None
 
@@ -52,8 +54,10 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
         betas: tuple[float, float],
         eps: float,
         group: ProcessGroup = SINGLE_PROCESS,
+        product: torch.dtype = torch.float32,
     ) -> None:
         self._heights, self._group = list(matrices.values()), group
+        self._orthogonalise = partial(orthogonalise, product=product)
         by_adam = {"params": list(others), "betas": betas, "eps": eps, "fused": True}
         super().__init__([by_adam, {"params": list(matrices), "momentum": MOMENTUM}], {"lr": 0.0})
 
@@ -133,7 +137,7 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
             alike = [number for number, block in enumerate(blocks) if tuple(sorted(block.shape)) == shape]
             tall = [blocks[number].shape[0] > blocks[number].shape[1] for number in alike]
             flat = torch.stack([blocks[n].mT if turned else blocks[n] for n, turned in zip(alike, tall, strict=True)])
-            result = self._group.compute_shared(orthogonalise, flat) * (SCALE * max(shape) ** 0.5)
+            result = self._group.compute_shared(self._orthogonalise, flat) * (SCALE * max(shape) ** 0.5)
             for number, turned, update in zip(alike, tall, result, strict=True):
                 updates[number] = update.mT if turned else update
         return updates

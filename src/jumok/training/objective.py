@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from jumok.errors import ConfigError
 from jumok.model.devices import to_device, widest_float
+from jumok.training.products import product_dtype
 
 BLOCK_NUMBERS = 2**23  # logits made at a time, 32 MB: larger products are faster, smaller blocks need less memory
 _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability loses digits
@@ -95,9 +96,8 @@ def smoothed_cross_entropy(
     if len(real) < len(targets):
         states, targets = states.index_select(0, to_device(real, states.device)), targets[real]
     targets = to_device(targets, states.device)
-    kind = states.device.type
-    product = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
-    with torch.autocast(kind, enabled=False):  # products in the format of autocast, but all sums in that of the weights
+    product = product_dtype(weight)
+    with torch.autocast(states.device.type, enabled=False):  # all sums are made in the format of the weights
         loss: Tensor = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
             states.to(weight.dtype), weight, targets, smoothing, product
         )

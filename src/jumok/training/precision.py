@@ -4,9 +4,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from jumok.errors import ConfigError, require_choice
+from jumok.training.products import has_fast_bfloat16, products_in, use_bfloat16_products
 from jumok.training.settings import PRECISIONS
 
 FIRST_SCALE, LEAST_SCALE = 2.0**16, 2.0**-4
@@ -14,17 +15,23 @@ STEPS_TO_DOUBLE = 2000  # without an overflow
 
 
 def choose_precision(name: str, device: torch.device) -> str:
-    """The name of a number format; "auto" is bfloat16 on cards that are fast at it, else float32."""
+    """The name of a number format; "auto" is bfloat16 on devices that are fast at it, else float32."""
     require_choice("precision", name, ("auto", *PRECISIONS))
-    if name == "auto":  # nobody has measured yet whether it is faster on MPS
-        return "bfloat16" if device.type not in ("cpu", "mps") and _has_bfloat16(device) else "float32"
+    if name == "auto":
+        return "bfloat16" if _is_fast_at_bfloat16(device) else "float32"
     if name == "bfloat16" and not _has_bfloat16(device):
         raise ConfigError(f'precision="bfloat16" is not supported by {device}. Use "float16" or "float32".')
     return name
 
 
+def _is_fast_at_bfloat16(device: torch.device) -> bool:
+    if device.type == "cpu":
+        return has_fast_bfloat16()
+    return device.type != "mps" and _has_bfloat16(device)  # nobody has measured yet whether it is faster on MPS
+
+
 def _has_bfloat16(device: torch.device) -> bool:
-    """Whether a device computes in bfloat16 itself; some cards only imitate it, slowly."""
+    """Whether a device computes in bfloat16; some cards only imitate it, slowly, and are not asked to."""
     if device.type == "cpu":
         return True
     if device.type == "mps":
@@ -69,11 +76,22 @@ class Precision:
         self.name, self.device = name, device or torch.device("cpu")
         self.scale = LossScale(self.device) if name == "float16" else None
 
+    def prepare(self, model: nn.Module) -> None:
+        """Get a new model ready for being trained in this format."""
+        if self._rounds_products:
+            use_bfloat16_products(model)
+
     def computing(self) -> AbstractContextManager[Any]:
         """Context of a forward pass: matrix products are computed in this format, sums and norms in float32."""
         if self.name == "float32":
             return nullcontext()
+        if self._rounds_products:
+            return products_in(self.dtype)
         return torch.autocast(self.device.type, self.dtype)
+
+    @property
+    def _rounds_products(self) -> bool:
+        return self.device.type == "cpu" and self.name == "bfloat16"
 
     @property
     def dtype(self) -> torch.dtype:
