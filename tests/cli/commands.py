@@ -27,6 +27,7 @@ SMALL = [
         "batch.tokens=256",
         "optimizer.lr=0.01",
         "optimizer.name=adam",  # so few steps are not enough for Muon
+        "init.embeddings=random",
         "checkpoint.every=1000",
         "validate.every=15",
         "log.every=10",

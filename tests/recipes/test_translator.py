@@ -37,6 +37,7 @@ SMALL: dict[str, Any] = {
     "loss.smoothing": 0.0,
     "batch.tokens": 256,
     "optimizer.lr": 0.004,
+    "init.embeddings": "random",
     "validate.sentences": 5,
     "validate.every": 10_000,
     "checkpoint.average": 1,
@@ -353,19 +354,24 @@ def test_a_plan_says_what_training_would_do_and_leaves_nothing(tmp_path: Path) -
     assert config["stop"]["steps"] == planned.steps == record["settings"]["stop"]["steps"]
 
 
-def test_tiny_has_a_deep_encoder_and_learns_by_muon_unless_something_else_is_asked_for(tmp_path: Path) -> None:
+def test_tiny_has_a_deep_encoder_fitted_vectors_and_learns_by_muon_unless_something_else_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = write_task(tmp_path, 60, str)
 
     def found(preset: str, **settings: Any) -> tuple[object, ...]:
         model = plan("translator", *corpus, steps=3, preset=preset, settings=settings).settings
         config = preset_config(preset, vocabulary=300, **model.model)
-        return model.optimizer.name, *(config.to_dict()[f"{stack}_layers"] for stack in ("encoder", "decoder"))
+        layers = (config.to_dict()[f"{stack}_layers"] for stack in ("encoder", "decoder"))
+        return model.optimizer.name, *layers, model.init.embeddings
 
-    assert found("tiny") == ("muon", 6, 2)
+    assert found("tiny") == ("muon", 6, 2, "cooccurrence")
     asked = {"optimizer.name": "adam", "model.encoder_layers": 4, "model.decoder_layers": 4}
-    assert found("tiny", **asked) == ("adam", 4, 4)
-    assert found("base") == (None, 6, 6)
-    assert found("rnn") == (None, 2, 2)
+    assert found("tiny", **asked, **{"init.embeddings": "random"}) == ("adam", 4, 4, "random")
+    assert found("base") == (None, 6, 6, "random")
+    assert found("rnn") == (None, 2, 2, "random")
+    monkeypatch.setattr("jumok.recipes.translator.MOST_FITTED", 10)
+    assert found("tiny") == ("muon", 6, 2, "random")
 
 
 def test_a_tiny_language_model_learns_by_muon_too(tmp_path: Path) -> None:
@@ -392,6 +398,7 @@ def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_optimizer_when_set
     assert (config["encoder_layers"], config["decoder_layers"]) == (4, 4)
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert record["settings"]["optimizer"]["name"] == "adam"
+    assert record["settings"]["init"]["embeddings"] == "random"
 
 
 def test_a_translator_may_begin_with_vectors_of_tokens_that_occur_together(tmp_path: Path) -> None:

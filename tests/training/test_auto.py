@@ -6,6 +6,7 @@ from jumok.training.auto import (
     MOST_VALIDATIONS,
     Workload,
     choose_length,
+    choose_rate,
     choose_sizes,
     choose_validations,
     measure_step,
@@ -33,8 +34,8 @@ def test_what_is_given_stays_as_it_is() -> None:
         stop__steps=777, schedule__name="cosine", schedule__warmup=3, validate__every=5, checkpoint__every=9
     )
     assert chosen(given_settings) == given_settings
-    sizes = choose_sizes(settings_with(preset="base", batch__tokens=123, batch__accumulate=2, optimizer__lr=0.5), 10**6)
-    assert sizes == []
+    sizes = settings_with(preset="base", batch__tokens=123, batch__accumulate=2, optimizer__lr=0.5)
+    assert choose_sizes(sizes, 10**6) == choose_rate(sizes) == []
 
 
 def test_larger_corpora_get_larger_models_and_batches() -> None:
@@ -44,6 +45,16 @@ def test_larger_corpora_get_larger_models_and_batches() -> None:
     ]
     assert [size["preset"] for size in sizes] == ["tiny", "small", "base"]
     assert sizes[0]["batch.tokens"] < sizes[1]["batch.tokens"] < sizes[2]["batch.tokens"]
+
+
+def test_the_rate_suits_the_preset_and_the_optimizer() -> None:
+    rates = {
+        (preset, name): choose_rate(settings_with(preset=preset, optimizer__name=name))[0].value
+        for preset in ("tiny", "base")
+        for name in ("adam", "muon", None)
+    }
+    assert rates["tiny", "muon"] > rates["tiny", "adam"] == rates["tiny", None] > rates["base", "adam"]
+    assert rates["base", "muon"] == rates["base", "adam"]  # nothing else has been measured
 
 
 def test_post_norm_is_warmed_up_longer_in_a_short_training() -> None:

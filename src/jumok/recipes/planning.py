@@ -26,6 +26,7 @@ from jumok.training.auto import (
     Choice,
     Workload,
     choose_length,
+    choose_rate,
     choose_sizes,
     choose_validations,
     measure_step,
@@ -142,7 +143,8 @@ def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: 
     sizes = choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size)
     chosen = chosen.changed({choice.name: choice.value for choice in sizes})
     suited = [choice for choice in recipe.choices_for(chosen.preset) if not chosen.has(choice.name)]
-    choices = (*first, *_hardware_choices(asked), *by_task, *sizes, *suited)
+    chosen = chosen.changed({choice.name: choice.value for choice in suited})
+    choices = (*first, *_hardware_choices(asked), *by_task, *sizes, *suited, *choose_rate(chosen))
     settings = asked.changed({choice.name: choice.value for choice in choices})
     return replace(recorded_plan(recipe, settings, 0), choices=choices)
 

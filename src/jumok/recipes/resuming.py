@@ -123,6 +123,7 @@ def sizes_of_the_model(asked: Settings, before: Mapping[str, Any], config: Mappi
     sizes = layers | {name: value for name, value in before["model"].items() if name != "dropout"}
     kept = {f"model.{name}": value for name, value in sizes.items()}
     kept["optimizer.name"] = before["optimizer"].get("name") or "adam"
+    kept["init.embeddings"] = before.get("init", {}).get("embeddings", "random")  # what it began with
     kept = {name: value for name, value in kept.items() if not asked.has(name)}
     return asked.changed(kept | ({"preset": before["preset"]} if asked.preset == "auto" else {}))
 

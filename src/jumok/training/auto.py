@@ -17,6 +17,7 @@ QUIET_SHARE = 0.25  # of the measured steps, the fastest: what the machine can d
 PRESET_TOKENS = (("tiny", 3_000_000.0), ("small", 30_000_000.0), ("base", math.inf))
 BATCH_TOKENS = ((1024, 3_000_000.0), (2048, 30_000_000.0), (4096, math.inf))
 PEAK_RATES = {"tiny": 3e-3, "small": 2e-3, "base": 7e-4, "big": 5e-4, "rnn": 3e-3, "rnn-attention": 3e-3}
+MUON_RATES = {"tiny": 6e-3}  # benchmarks/multi30k.md, "Learning rate"
 # Target tokens a second on one core, to choose a preset without a clock (benchmarks/training_speed.md).
 TOKENS_PER_CORE = {"tiny": 3000.0, "small": 900.0, "base": 200.0}
 # Below so many epochs, this much dropout is enough.
@@ -47,7 +48,7 @@ class Workload:
 
 
 def choose_sizes(settings: Settings, tokens: int, processes: int = 1) -> list[Choice]:
-    """Preset, batch and peak rate, where they are not given. Several processes share the batch of one."""
+    """Preset and batch, where they are not given. Several processes share the batch of one."""
     choices = []
     size = f"the corpus has {tokens:,} tokens to learn"
     preset = settings.preset
@@ -60,9 +61,16 @@ def choose_sizes(settings: Settings, tokens: int, processes: int = 1) -> list[Ch
         choices.append(Choice("batch.tokens", -(-batch // processes), size + shared))
     if settings.batch.accumulate is None:
         choices.append(Choice("batch.accumulate", processes, "one batch for each process"))
-    if settings.optimizer.lr is None:
-        choices.append(Choice("optimizer.lr", PEAK_RATES.get(preset, 1e-3), f"suits {preset}"))
     return choices
+
+
+def choose_rate(settings: Settings) -> list[Choice]:
+    """The peak learning rate that suits the preset and the optimizer, if it is not given."""
+    if settings.optimizer.lr is not None:
+        return []
+    if settings.optimizer.name == "muon" and settings.preset in MUON_RATES:
+        return [Choice("optimizer.lr", MUON_RATES[settings.preset], f"suits {settings.preset} and Muon")]
+    return [Choice("optimizer.lr", PEAK_RATES.get(settings.preset, 1e-3), f"suits {settings.preset}")]
 
 
 def smaller_preset(settings: Settings, work: Workload, cores: int, step_seconds: float | None) -> Choice | None:
