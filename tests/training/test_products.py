@@ -10,7 +10,7 @@ from jumok.training import products
 from jumok.training.muon import orthogonalise
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.precision import Precision, choose_precision
-from jumok.training.products import product_dtype, products_in, use_bfloat16_products
+from jumok.training.products import ROWS, as_factor, product_dtype, products_in, use_bfloat16_products
 
 CPU = torch.device("cpu")
 
@@ -53,6 +53,17 @@ def test_a_linear_layer_rounds_the_factors_of_its_products_and_nothing_else(bias
         torch.testing.assert_close(layer.bias.grad, gradient.sum((0, 1)))
     assert {y.dtype, x.grad.dtype, layer.weight.grad.dtype} == {torch.float32}
     assert not torch.equal(y, plain(x))
+
+
+@pytest.mark.parametrize("count", [1, ROWS - 1, ROWS, ROWS + 1])
+def test_factors_have_few_different_shapes(count: int) -> None:
+    rows = torch.randn(count, 3)
+    factor = as_factor(rows, torch.bfloat16)
+    assert len(factor) % ROWS == 0
+    assert len(factor) - count < ROWS
+    assert torch.equal(factor[:count], rows.bfloat16())
+    assert not factor[count:].any()
+    assert as_factor(rows, torch.float32) is rows
 
 
 def test_what_is_not_trained_is_computed_in_float32() -> None:

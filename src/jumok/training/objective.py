@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from jumok.errors import ConfigError
 from jumok.model.devices import to_device, widest_float
-from jumok.training.products import product_dtype
+from jumok.training.products import as_factor, product_dtype
 
 BLOCK_NUMBERS = 2**23  # logits made at a time, 32 MB: larger products are faster, smaller blocks need less memory
 _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability loses digits
@@ -39,14 +39,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         factor = weight.to(product)
         for start in range(0, len(states), rows):
             part, target = states[start : start + rows], targets[start : start + rows]
-            logits = _multiply(part.to(product), factor.t(), out=blocks[0, : len(part)])
+            rounded = as_factor(part, product)
+            logits = _multiply(rounded, factor.t(), out=blocks[0, : len(part)])
             gradient = torch.softmax(logits, -1, out=blocks[1, : len(part)])  # but for the target, taken out below
             target_logit, normaliser = _target_logit_and_normaliser(logits, gradient, target)
             loss += (normaliser - sure * target_logit - spread * (part @ weight_sum)).sum(dtype=wide)
             gradient[torch.arange(len(part), device=part.device), target] -= sure
-            narrow = gradient.to(product)
+            narrow = as_factor(gradient, product)
             _multiply(narrow, factor, out=states_gradient[start : start + rows])
-            _add_product(weight_gradient, narrow.t(), part.to(product))
+            _add_product(weight_gradient, narrow.t(), rounded)
         states_gradient -= spread * weight_sum
         weight_gradient -= spread * states.sum(0)
         ctx.save_for_backward(states_gradient, weight_gradient)
@@ -60,8 +61,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _multiply(left: Tensor, right: Tensor, *, out: Tensor) -> Tensor:
-    """The matrix product, in the number format of its factors, written into `out`."""
-    return torch.mm(left, right, out=out) if left.dtype == out.dtype else out.copy_(left @ right)
+    """The matrix product, in the number format of its factors, written into `out`, which may have fewer rows."""
+    return torch.mm(left, right, out=out) if left.dtype == out.dtype else out.copy_((left @ right)[: len(out)])
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -1,7 +1,7 @@
 """Matrix products in bfloat16 on a CPU, about twice as fast as in float32 where the CPU has instructions for them.
 
 Autocast would convert everything between the products too, and lose more time than they save. Here only the factors of
-a product are rounded, right before it; its result, and all that is done with it, is float32. Axes: I in, O out.
+a product are rounded, right before it; its result, and all that is done with it, is float32. Axes: N rows, I in, O out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+ROWS = 64  # a factor's number of rows is a multiple of it
 _dtype: ContextVar[torch.dtype | None] = ContextVar("dtype of products", default=None)
 
 
@@ -32,6 +33,18 @@ def product_dtype(tensor: Tensor) -> torch.dtype:
     them is in effect, else its own."""
     kind = tensor.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else _dtype.get() or tensor.dtype
+
+
+def as_factor(rows: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "M I"]:
+    """The rows in the number format of a product. If they are converted on a CPU, rows of zeros are added up to a
+    multiple of 64: a program is compiled for every new shape, and batches have hundreds of them."""
+    if rows.dtype == dtype or rows.device.type != "cpu":
+        return rows.to(dtype)
+    count = len(rows)
+    result = rows.new_empty(-(-count // ROWS) * ROWS, rows.shape[1], dtype=dtype)
+    result[:count] = rows
+    result[count:] = 0
+    return result
 
 
 def has_fast_bfloat16() -> bool:
@@ -63,17 +76,22 @@ class _RoundedProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        rows, factor = x.flatten(0, -2).bfloat16(), weight.bfloat16()
+        rows, factor = as_factor(x.flatten(0, -2), torch.bfloat16), weight.bfloat16()
         ctx.save_for_backward(rows, factor)
-        return (rows @ factor.t()).float().view(*x.shape[:-1], len(weight))
+        return _first_rows(rows @ factor.t(), x.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
         rows, factor = ctx.saved_tensors
-        rounded = gradient.flatten(0, -2).bfloat16()
+        rounded = as_factor(gradient.flatten(0, -2), torch.bfloat16)
         for_x, for_weight = ctx.needs_input_grad
         return (
-            (rounded @ factor).float().view(*gradient.shape[:-1], rows.shape[1]) if for_x else None,
+            _first_rows(rounded @ factor, gradient.shape) if for_x else None,
             (rounded.t() @ rows).float() if for_weight else None,
         )
+
+
+def _first_rows(product: Float[Tensor, "M O"], shape: torch.Size) -> Float[Tensor, "... O"]:
+    """Without the rows that were added, in float32, shaped like an input of this shape."""
+    return product[: shape[:-1].numel()].float().view(*shape[:-1], product.shape[1])
