@@ -28,3 +28,4 @@ def preload(*more: str) -> None:
     for name in more:
         import_module(name)
     gc.freeze()  # so that collecting garbage does not copy in every process what all share
+    gc.set_threshold(20_000)  # as in tests/conftest.py
