@@ -5,6 +5,7 @@ This file imports no torch, so that a test may assert that something runs withou
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
@@ -39,6 +40,7 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("stable"), derandomize=False, max_examples=500)
 settings.load_profile("stable")
 
+MEMORY_FOR_FILES = 8 << 30  # bytes that must be free; the files of all tests take 0.6 GB
 MODEL = Path(__file__).parent.parent / "src" / "jumok" / "model"
 
 # jaxtyping comes with the extra `train`; without it there is no model to check either.
@@ -80,6 +82,15 @@ LONGEST = (
     "lens/test_traces.py",
     "test_paper.py",
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure() -> None:
+    """Keep the files of tests in memory, if there is plenty: they need not outlive the machine. Full and failing disks
+    are simulated, or mounted by a test."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_FOR_FILES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 @pytest.hookimpl(optionalhook=True)
