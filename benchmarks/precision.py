@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from machine import describe_machine
+from sections import sections_of
 
 from jumok.cli.demo_translator import SETTINGS
 from jumok.demo.pairs import DemoCorpus, write_demo_corpus
@@ -61,7 +62,7 @@ in each number format (`--precision`), and tested on sentences it has not seen.
 | precision | exactly right | BLEU | training |
 |---|---|---|---|
 {chr(10).join(rows)}
-""",
+{sections_of(PAGE)}""",
         encoding="utf-8",
     )
 

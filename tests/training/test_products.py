@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 from jumok.model.config.translator import TranslatorConfig
 from jumok.model.translator import Translator
+from jumok.recipes.planning import choose_hardware
 from jumok.training import products
 from jumok.training.muon import orthogonalise
 from jumok.training.objective import smoothed_cross_entropy
-from jumok.training.precision import Precision, choose_precision
+from jumok.training.precision import Precision
 from jumok.training.products import ROWS, as_factor, product_dtype, products_in, use_bfloat16_products
-
-CPU = torch.device("cpu")
+from jumok.training.settings import Settings
 
 
 def rounded(x: Tensor) -> Tensor:
@@ -142,13 +142,18 @@ def test_matrices_are_orthogonalised_in_bfloat16_about_as_well() -> None:
         ({"neon": True}, "DEFAULT", "float32"),
     ],
 )
-def test_auto_is_bfloat16_on_a_cpu_with_instructions_for_it(
+def test_auto_is_bfloat16_on_a_cpu_with_instructions_for_it_but_for_small_products(
     monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], kernels: str, expected: str
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: kernels)
-    assert choose_precision("auto", CPU) == expected
-    assert choose_precision("float32", CPU) == "float32"
+
+    def found(preset: str, precision: str = "auto") -> str:
+        return choose_hardware(Settings.from_dict({"preset": preset, "device": "cpu", "precision": precision})).name
+
+    assert [found(preset) for preset in ("small", "base", "big")] == [expected] * 3
+    assert found("tiny") == found("auto") == found("base", "float32") == "float32"
+    assert found("tiny", "bfloat16") == "bfloat16"
 
 
 def test_an_older_pytorch_that_cannot_be_asked_computes_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ from jumok.training.settings import Settings
 from jumok.training.trainer import FINAL_VALIDATIONS
 
 Setting = TypeVar("Setting")
+WIDE = ("small", "base", "big")  # presets that gain from bfloat16 on a CPU; see benchmarks/precision.md
 BYTES_TO_TRAIN = 16  # of a parameter: itself, its gradient, and two moments
 
 
@@ -144,7 +145,7 @@ def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: 
     chosen = chosen.changed({choice.name: choice.value for choice in sizes})
     suited = [choice for choice in recipe.choices_for(chosen.preset) if not chosen.has(choice.name)]
     chosen = chosen.changed({choice.name: choice.value for choice in suited})
-    choices = (*first, *_hardware_choices(asked), *by_task, *sizes, *suited, *choose_rate(chosen))
+    choices = (*first, *_hardware_choices(chosen), *by_task, *sizes, *suited, *choose_rate(chosen))
     settings = asked.changed({choice.name: choice.value for choice in choices})
     return replace(recorded_plan(recipe, settings, 0), choices=choices)
 
@@ -240,7 +241,7 @@ def choose_hardware(settings: Settings) -> Precision:
     if device.type != "cpu" and device.index is None:
         number = int(os.environ.get("LOCAL_RANK", "0")) % torch.get_device_module(device).device_count()
         device = torch.device(device.type, number)
-    return Precision(choose_precision(settings.precision, device), device)
+    return Precision(choose_precision(settings.precision, device, wide=settings.preset in WIDE), device)
 
 
 def make_optimizer(model: nn.Module, settings: Settings, group: ProcessGroup) -> torch.optim.Optimizer:

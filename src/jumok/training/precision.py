@@ -14,19 +14,20 @@ FIRST_SCALE, LEAST_SCALE = 2.0**16, 2.0**-4
 STEPS_TO_DOUBLE = 2000  # without an overflow
 
 
-def choose_precision(name: str, device: torch.device) -> str:
-    """The name of a number format; "auto" is bfloat16 on devices that are fast at it, else float32."""
+def choose_precision(name: str, device: torch.device, *, wide: bool = False) -> str:
+    """The name of a number format; "auto" is bfloat16 on cards that are fast at it, and on a CPU with instructions for
+    it if products are large enough to gain from them (`wide`), else float32."""
     require_choice("precision", name, ("auto", *PRECISIONS))
     if name == "auto":
-        return "bfloat16" if _is_fast_at_bfloat16(device) else "float32"
+        return "bfloat16" if _gains_from_bfloat16(device, wide) else "float32"
     if name == "bfloat16" and not _has_bfloat16(device):
         raise ConfigError(f'precision="bfloat16" is not supported by {device}. Use "float16" or "float32".')
     return name
 
 
-def _is_fast_at_bfloat16(device: torch.device) -> bool:
+def _gains_from_bfloat16(device: torch.device, wide: bool) -> bool:
     if device.type == "cpu":
-        return has_fast_bfloat16()
+        return wide and has_fast_bfloat16()
     return device.type != "mps" and _has_bfloat16(device)  # nobody has measured yet whether it is faster on MPS
 
 
