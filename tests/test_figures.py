@@ -95,7 +95,7 @@ def expected_figures() -> dict[str, str]:
     assert kills
     return {
         "`jumok demo`: held-out sentences translated exactly right": f"{demo}, in {total_minutes()}",
-        "Multi30k en→de, `--preset tiny --minutes 20`": bleu(trained),
+        "Multi30k en→de in an earlier version, `--preset tiny --minutes 20`": bleu(trained),
         f"the same in an earlier version, after {after[1]} minutes of a run that was stopped four times while the code "
         "changed": f"BLEU {after[2]}",
         f"the same in an earlier version, on raw files, 20 minutes, which took {raw['trained'].split()[0]}": bleu(raw),
