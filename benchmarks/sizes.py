@@ -21,22 +21,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from machine import describe_machine
 
-from jumok.bundle import load_bundle, save_bundle
-from jumok.data.corpus import prepare_corpus
-from jumok.data.epochs import TranslationEpochs
-from jumok.data.kinds import PAIRS
-from jumok.demo.pairs import demo_pairs, write_demo_corpus
-from jumok.engines.conversion import export
-from jumok.engines.copying import copy_for_runtime
-from jumok.engines.loading import load
-from jumok.lens import trace
-from jumok.model.config import preset
-from jumok.model.translator import Translator
-from jumok.tokenizer import Tokenizer
+if TYPE_CHECKING:
+    from jumok.tokenizer import Tokenizer
 
 SIZES, VOCABULARY = ("tiny", "small", "base"), 8000
 LAYERS = {"tiny": {"encoder_layers": 6, "decoder_layers": 2}}  # as `jumok train` chooses them
@@ -46,6 +36,10 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "production.md"
 
 def save_model(size: str, tokenizer: Tokenizer, path: Path) -> None:
     """A model directory with random weights."""
+    from jumok.bundle import save_bundle
+    from jumok.model.config import preset
+    from jumok.model.translator import Translator
+
     model = Translator(preset(size, vocabulary=tokenizer.size, task="translator", **LAYERS.get(size, {})))
     weights = {name: weight.float().numpy() for name, weight in model.state_dict().items()}
     encoder = ("tokenizer", tokenizer.to_bytes())
@@ -58,6 +52,10 @@ def megabytes(directory: Path) -> float:
 
 def sizes(size: str, path: Path) -> str:
     """A row about the directories of a model: with and without what only PyTorch needs, in float32 and in int8."""
+    from jumok.bundle import load_bundle
+    from jumok.engines.conversion import export
+    from jumok.engines.copying import copy_for_runtime
+
     cells = []
     for quantization in ("float32", "int8"):
         exported = export(load_bundle(path), quantization, lambda _directory: {})
@@ -69,25 +67,31 @@ def sizes(size: str, path: Path) -> str:
 
 
 def worker(model: Path) -> None:
-    """In a process of its own: print the megabytes that a forked worker holds after some requests."""
+    """In a process of its own, without PyTorch: print the megabytes that a forked worker holds after some requests."""
     os.environ["MODEL"] = str(model)
     space: dict[str, object] = {}
     exec(re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)[0], space)
     if (child := os.fork()) != 0:
         os.waitpid(child, 0)
         return
-    for text, _ in demo_pairs(count=1000).train[:REQUESTS]:
-        body = json.dumps([text]).encode()
+    for number in range(REQUESTS):
+        body = json.dumps([f"This is sentence number {number}."]).encode()
         space["application"]({"CONTENT_LENGTH": len(body), "wsgi.input": io.BytesIO(body)}, lambda *_: None)  # type: ignore[operator]
     status = Path("/proc/self/smaps_rollup").read_text(encoding="utf-8")
     held = {line.split()[0]: int(line.split()[1]) / 1000 for line in status.splitlines()[1:]}
     print(json.dumps({"rss": held["Rss:"], "own": held["Private_Dirty:"] + held["Private_Clean:"]}))
+    assert "torch" not in sys.modules
     sys.stdout.flush()
     os._exit(0)
 
 
 def batch_milliseconds(directory: Path) -> float:
     """The median time to make a batch from the store of the built-in corpus."""
+    from jumok.data.corpus import prepare_corpus
+    from jumok.data.epochs import TranslationEpochs
+    from jumok.data.kinds import PAIRS
+    from jumok.demo.pairs import write_demo_corpus
+
     write_demo_corpus(directory)
     corpus = prepare_corpus(PAIRS, directory / "store", [directory / "train.en", directory / "train.ko"])
     epochs = TranslationEpochs(corpus, tokens=BATCH_TOKENS, seed=1)
@@ -101,15 +105,24 @@ def batch_milliseconds(directory: Path) -> float:
 
 
 def traced_megabytes(path: Path) -> float:
-    """What a trace keeps for each token of source and target."""
+    """What a trace keeps for a token of the source and one of the target."""
+    from jumok.engines.loading import load
+    from jumok.lens import trace
+
     found = trace(load(path, "torch", task="translator"), "I am a student.", target="저는 학생입니다.")
-    return sum(array.nbytes for array in found.tensors.values()) / sum(len(side) for side in found.sides.values()) / 1e6
+    sides = {side: len(found.sides[side]) for side in ("encoder", "decoder")}
+    kept = {side: sum(array.nbytes for name, array in found.tensors.items() if name.startswith(side)) for side in sides}
+    return sum(kept[side] / sides[side] for side in sides) / 1e6
 
 
 def main() -> None:
     if len(sys.argv) > 1:
         worker(Path(sys.argv[1]))
         return
+    import torch
+
+    from jumok.tokenizer import Tokenizer
+
     torch.manual_seed(0)
     draw = random.Random(0)
     words = ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(3, 9))) for _ in range(20_000)]
@@ -142,7 +155,7 @@ def main() -> None:
         f"| a worker of the service, `tiny`, after {REQUESTS} requests | {held['rss']:.0f} MB, of which "
         f"{held['own']:.0f} MB are not shared with other processes |",
         f"| making a batch of {BATCH_TOKENS:,} tokens from a store, median of {BATCHES} | {batch:.2f} ms |",
-        f"| a trace of `{TRACED}` | {traced:.2f} MB per token |",
+        f"| a trace of `{TRACED}`, for each token of the source and each of the target | {traced:.2f} MB in all |",
     ]
     page = "\n".join(lines) + "\n"
     print(page)

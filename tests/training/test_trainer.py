@@ -70,6 +70,8 @@ ENDINGS: dict[str, dict[str, Any]] = {
     "early stop": {"steps": 300, "average": 1, "patience": 2, "score_of": lambda model, step: -abs(step - 12)},
 }
 assert len(SAVE_POINTS) == 12
+WAYS: dict[str, dict[str, Any]] = {"Adam": {}, "Muon in bfloat16": {"precision": "bfloat16", "by_muon": True}}
+SOME_STOPS = [4, 11, 12, 13, 24]
 
 
 @pytest.mark.parametrize("epochs", [ToyEpochs, BackgroundEpochs], ids=["in turn", "in the background"])
@@ -109,16 +111,24 @@ def test_the_two_threads_of_these_tests_matter(tmp_path: Path, whole: Toy) -> No
         torch.testing.assert_close(weight, weights(whole)[name], rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("stops", [[4, 11, 12, 13, 24], list(range(1, 30))])
-def test_a_training_interrupted_anywhere_ends_with_the_same_bits(tmp_path: Path, whole: Toy, stops: list[int]) -> None:
-    path = tmp_path / "run"
+@pytest.mark.parametrize(
+    ("how", "stops"), [("Adam", SOME_STOPS), ("Adam", list(range(1, 30))), ("Muon in bfloat16", SOME_STOPS)]
+)
+def test_a_training_interrupted_anywhere_ends_with_the_same_bits(
+    tmp_path: Path, whole: Toy, how: str, stops: list[int]
+) -> None:
+    path, plain = tmp_path / "run", whole
+    if WAYS[how]:
+        whole = Toy(tmp_path / "whole", **WAYS[how])
+        assert whole.go() is not None
+        assert not same(weights(whole), weights(plain))
     published: dict[int, dict[str, Tensor]] = {}
     for stop in stops:
-        part = Toy(path, stop_after=stop)
+        part = Toy(path, stop_after=stop, **WAYS[how])
         assert part.go() is None
         assert part.trainer.progress.step == stop
         published |= part.published
-    last = Toy(path)
+    last = Toy(path, **WAYS[how])
     assert last.go() is not None
     assert same(weights(last), weights(whole))
     assert last.log() == whole.log()
@@ -167,8 +177,11 @@ def test_accumulated_batches_give_the_update_of_one_large_batch(tmp_path: Path) 
         torch.testing.assert_close(weight, weights(one)[name], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("spoiled", [math.nan, math.inf])
-def test_a_loss_that_is_not_a_number_changes_nothing_and_names_the_batch(tmp_path: Path, spoiled: float) -> None:
+def test_a_loss_that_is_not_a_number_changes_nothing_and_names_the_batch(
+    tmp_path: Path, spoiled: float, how: str
+) -> None:
     before: dict[str, Tensor] = {}
 
     def spoiled_at_9(model: ToyModel, batch: ToyBatch) -> Tensor:
@@ -178,7 +191,7 @@ def test_a_loss_that_is_not_a_number_changes_nothing_and_names_the_batch(tmp_pat
         before.update({name: weight.clone() for name, weight in model.state_dict().items()})
         return loss * spoiled
 
-    toy = Toy(tmp_path / "run", loss_of=spoiled_at_9)
+    toy = Toy(tmp_path / "run", loss_of=spoiled_at_9, **WAYS[how])
     with pytest.raises(TrainingError, match=rf"step 10 is {spoiled}.*no update was made.*toy rows") as error:
         toy.go()
     assert same(weights(toy), before)
@@ -375,7 +388,8 @@ def group(request: pytest.FixtureRequest) -> Iterator[ProcessGroup]:
 
 
 @pytest.mark.parametrize(
-    "spoiled", ["a weight", "a moment", "a weight that no loss depends on", "a weight that is not trained"]
+    "spoiled",
+    ["a weight", "a moment", "a momentum of Muon", "a weight that no loss depends on", "a weight that is not trained"],
 )
 @pytest.mark.parametrize("save", SAVES)
 def test_weights_that_diverge_between_validations_are_never_saved(
@@ -383,11 +397,12 @@ def test_weights_that_diverge_between_validations_are_never_saved(
 ) -> None:
     def spoil(toy: Toy) -> None:
         if toy.trainer.progress.step == 9:  # in the update of step 10
-            parameter = toy.trainer.parameters[0]
-            moment = toy.trainer.optimizer.state[parameter]["exp_avg_sq"]
+            parameter, states = toy.trainer.parameters[0], toy.trainer.optimizer.state
             untrained = torch.ones(1)
             toy.trainer.model.register_buffer("untrained", untrained)  # as the scores of n-grams in a classifier
-            chosen = {"a moment": moment, "a weight that is not trained": untrained}
+            chosen = {"a moment": states[parameter]["exp_avg_sq"], "a weight that is not trained": untrained}
+            if by_muon:
+                chosen[spoiled] = states[toy.model.linear.weight]["momentum"]
             with torch.no_grad():
                 chosen.get(spoiled, parameter).mul_(math.inf)
 
@@ -397,7 +412,8 @@ def test_weights_that_diverge_between_validations_are_never_saved(
     if save == "by the clock":
         monkeypatch.setattr("jumok.training.trainer.CHECKPOINT_SECONDS", 0.0)
     loss_of = without_weights if spoiled.endswith("depends on") else squared_error
-    toy = Toy(tmp_path / "run", group=group, after_update=spoil, loss_of=loss_of, **SAVES[save])
+    by_muon = spoiled.endswith("Muon")
+    toy = Toy(tmp_path / "run", group=group, after_update=spoil, loss_of=loss_of, by_muon=by_muon, **SAVES[save])
     with pytest.raises(TrainingError, match=r"After step 10 .*have diverged and were not saved") as error:
         toy.go()
     assert error.value.exit_code == 4

@@ -17,7 +17,9 @@ from jumok.data.batch import load_batches
 from jumok.model.dropout import Dropout
 from jumok.training.distributed import SINGLE_PROCESS, ProcessGroup
 from jumok.training.length import Length
+from jumok.training.muon import Muon
 from jumok.training.optimizer import Adam
+from jumok.training.precision import Precision
 from jumok.training.progress import Progress, TrainingOptions, Validation
 from jumok.training.records import read_log, read_run
 from jumok.training.run_directory import RunDirectory
@@ -100,6 +102,8 @@ class Toy:
         self.after_update: Callable[[Toy], None] = changes.pop("after_update", lambda toy: None)
         self.fs: FaultyFiles | None = changes.pop("fs", None)  # given: models are published there, in bundles
         self.group: ProcessGroup = changes.pop("group", SINGLE_PROCESS)
+        self.precision = Precision(changes.pop("precision", "float32"))
+        self.by_muon: bool = changes.pop("by_muon", False)
         self.steps: int = changes.pop("steps", 30)
         self.peak: float = changes.pop("peak", 0.05)
         self.options = TrainingOptions(
@@ -120,13 +124,14 @@ class Toy:
     def go(self) -> Progress | None:
         """Trains until the end, or until asked to stop: then None."""
         self.model = ToyModel()
+        self.precision.prepare(self.model)
         with RunDirectory.open(self.path, "toy", fs=self.fs or FaultyFiles()) as run:  # quick: it waits for no disk
             if run.read() is None:
                 run.write({"asked": {}, "settings": {}, "fingerprint": "", "keeps_vocabulary": False})
             warmup = min(5, self.steps)
             length = Length((run.read() or {})["length"] or [(0, self.steps)], warmup=warmup)
             loss = self.group.shard(self.model, lambda batch: self.loss_of(self.model, batch))
-            optimizer = Adam(self.model.parameters(), (0.9, 0.999), 1e-8)
+            optimizer = self._optimizer()
             optimizer.register_step_post_hook(lambda *_: self.after_update(self))
             self.trainer = Trainer(
                 model=self.model,
@@ -143,11 +148,20 @@ class Toy:
                 on_event=lambda event: self.events.append(dict(event)),
                 stop_requested=self._stop,
                 group=self.group,
+                precision=self.precision,
             )
             try:
                 return self.trainer.train()
             except StoppedEarly:
                 return None
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        if not self.by_muon:
+            return Adam(self.model.parameters(), (0.9, 0.999), 1e-8)
+        matrix = self.model.linear.weight
+        others = [weight for weight in self.model.parameters() if weight is not matrix]
+        options: dict[str, Any] = {"group": self.group, "product": self.precision.dtype}
+        return Muon({matrix: (WIDTH,)}, others, betas=(0.9, 0.999), eps=1e-8, **options)
 
     def length_record(self) -> list[list[int]]:
         """How the number of steps was changed, as run.json tells it."""
