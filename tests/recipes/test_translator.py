@@ -138,10 +138,16 @@ def content_of(run: Path) -> dict[str, bytes]:
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()} | {".lock": b""}
 
 
+def times_of(run: Path) -> dict[str, tuple[int, int]]:
+    """Of every file but the lock: which file it is, and when it was written. The same content written again differs."""
+    paths = [path for path in run.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(run)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
+
+
 def test_changed_files_are_noticed_before_anything_is_written(tmp_path: Path) -> None:
     source, target = write_task(tmp_path, 200, str)
     train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
-    before = content_of(tmp_path / "run")
+    before, times = content_of(tmp_path / "run"), times_of(tmp_path / "run")
     assert {"run.json", "log.jsonl", "store/prepared.json", "model/weights.safetensors"} <= before.keys()
     assert any(name.startswith("checkpoints/step-") for name in before)
     with open(target, "a", encoding="utf-8") as file:
@@ -152,6 +158,7 @@ def test_changed_files_are_noticed_before_anything_is_written(tmp_path: Path) ->
     with pytest.raises(ChangedDataError, match=said):
         train_translator(source, target, out=tmp_path / "run", steps=3, settings=SMALL)
     assert content_of(tmp_path / "run") == before
+    assert times_of(tmp_path / "run") == times
 
 
 def test_other_files_in_an_existing_run_are_told_what_it_was_trained_on(tmp_path: Path) -> None:
@@ -184,12 +191,13 @@ def test_another_standard_input_is_noticed_before_the_copy_of_the_first_is_lost(
     request: dict[str, Any] = {"out": tmp_path / "run", "steps": 3, "settings": SMALL}
     give_input(monkeypatch, first)
     train_translator("-", **request)
-    before = content_of(tmp_path / "run")
+    before, times = content_of(tmp_path / "run"), times_of(tmp_path / "run")
     assert "".join(f"{line}\t{line}\n" for line in first).encode() in before.values()
     give_input(monkeypatch, second)
     with pytest.raises(ChangedDataError, match=r"data: standard input \(95 pairs, .*\)\.\nChanged since: standard"):
         train_translator("-", **request)
     assert content_of(tmp_path / "run") == before
+    assert times_of(tmp_path / "run") == times  # the new input was copied, and its copy removed
     give_input(monkeypatch, first)
     assert train_translator("-", **request).steps == 3
     assert content_of(tmp_path / "run") == before

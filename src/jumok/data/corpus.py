@@ -70,8 +70,9 @@ def prepare_corpus(
     """The corpus in these files: opened if it is in `directory` already, else made and kept there.
 
     If `expected` is given and is not the fingerprint, `if_changed` returns the encoder to go on with; without it,
-    ChangedDataError is raised, and nothing has been written. With an `encoder` none is learned, and `size` does not
-    matter. Memory: less than 100 bytes a sentence pair, 500,000 sampled lines for the vocabulary.
+    ChangedDataError is raised, and no file in `directory` has changed: standard input is copied to be compared, and
+    that copy removed. With an `encoder` none is learned, and `size` does not matter.
+    Memory: less than 100 bytes a sentence pair, 500,000 sampled lines for the vocabulary.
     If more than a third of a file cannot be used, InputError is raised, unless `skip_unusable`; a corpus that was in
     `directory` is still there. `on_phase` gets "vocabulary" and "encoding" when these begin.
     """
