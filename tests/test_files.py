@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from jumok.files import (
     REAL_FILES,
     UnreadableError,
     WriteError,
+    blocks,
     clean_leftovers,
     format_json,
     is_leftover,
@@ -34,7 +36,9 @@ from jumok.files import (
     verify_directory,
     write_directory_durably,
 )
+from jumok.files.blocks import VerifiedBlocks, block_sums
 from jumok.files.json_text import shown
+from jumok.files.reading import FileRecord
 from unsynced_disk import Disk
 
 FILES = {"a.bin": b"first" * 100, "b.bin": b"", "c.json": b"{}"}
@@ -492,3 +496,48 @@ def test_a_directory_that_exists_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match=r"d: cannot be written \(it exists already\)"):
         write_directory_durably(REAL_FILES, tmp_path / "d", {"x": b""}, bytes_needed=0)
     assert [entry.name for entry in tmp_path.iterdir()] == ["d"]
+
+
+def blocks_of(path: Path, size: int) -> VerifiedBlocks:
+    """A file of that size, and the sums of its blocks."""
+    data = bytes(number % 251 for number in range(size))
+    path.write_bytes(data)
+    return VerifiedBlocks(path, FileRecord(size, ""), block_sums(data), blocks.BLOCK_BYTES)
+
+
+def test_any_part_of_a_file_is_read_by_its_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 10)
+    for size in (0, 9, 10, 25):
+        for start in range(size + 1):
+            for stop in range(start, size + 1):
+                found = blocks_of(tmp_path / "a", size).read(start, stop)
+                assert found == bytes(range(start, stop))
+
+
+def test_the_block_that_was_read_last_is_not_read_again(tmp_path: Path) -> None:
+    file = blocks_of(tmp_path / "a", 30)
+    assert file.read(0, 3) == b"\0\1\2"
+    (tmp_path / "a").unlink()
+    assert file.read(2, 5) == b"\2\3\4"
+
+
+def test_what_is_wrong_with_blocks_is_said_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+
+    def said(read: Callable[[], object]) -> str:
+        with pytest.raises(UnreadableError) as error:
+            read()
+        return str(error.value)
+
+    file = blocks_of(path, 3000)
+    assert said(lambda: file.read(-1, 3)) == f"{path}: has no bytes -1 to 3."
+    assert said(lambda: file.read(5, 4)) == f"{path}: has no bytes 5 to 4."
+    assert said(lambda: file.read(0, 3001)) == f"{path}: has no bytes 0 to 3,001."
+    fewer = said(lambda: VerifiedBlocks(path, FileRecord(3000, ""), [], blocks.BLOCK_BYTES))
+    assert fewer == f"{path}: does not have as many blocks as there are sums of them."
+    path.write_bytes(bytes(3000))
+    assert said(lambda: file.read(0, 1)) == (
+        f"{path}: is damaged: a block does not have the SHA-256 that was recorded."
+    )
+    path.unlink()
+    assert said(lambda: file.read(0, 1)) == f"{path}: is missing."

@@ -38,6 +38,7 @@ _MAX_ENCODER_BYTES = 64 << 20
 _MAX_WEIGHTS_BYTES = 16 << 30  # 20 times the paper's big model
 _MAX_DIMENSIONS = 8
 _ATTEMPTS = 10
+_NEXT = ".next-"  # begins the name of a successor
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
 
@@ -186,7 +187,12 @@ def load_bundle(path: Path) -> Bundle:
 
 def successor(path: Path) -> Path:
     """The name under which the next version of the directory `path` is written."""
-    return path.parent / f".next-{path.name}"
+    return path.parent / f"{_NEXT}{path.name}"
+
+
+def settled_path(path: Path) -> Path:
+    """The path that a directory has when its replacement is complete: without the prefix of a successor."""
+    return path.with_name(path.name.removeprefix(_NEXT))
 
 
 def _find_bundle(path: Path) -> Path:

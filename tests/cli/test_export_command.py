@@ -167,6 +167,21 @@ def test_a_full_disk_leaves_a_whole_copy_or_none(trained: Path, tmp_path: Path) 
             copy_for_runtime(trained / "run", tmp_path / "full", fs=FaultyFiles(fails_at=number))
         if number < counting.fallible:
             assert sorted(path.name for path in tmp_path.iterdir()) == ["whole"]  # nothing is left
+    assert names(tmp_path / "full") == names(tmp_path / "whole")  # only securing its name failed
+    assert exported_model(load_bundle(tmp_path / "full")) is not None
+
+
+def test_a_full_disk_leaves_a_model_with_the_old_or_the_new_note(run: Path) -> None:
+    counting, notes = FaultyFiles(), set()
+    write_note(run / "model", "old", fs=counting)
+    for number in range(1, counting.fallible + 1):
+        with pytest.raises((WriteError, BundleError), match="No space left on device"):
+            write_note(run / "model", "new", fs=FaultyFiles(fails_at=number))
+        bundle = load_bundle(run)
+        notes.add(bundle.card["note"])
+        assert exported_model(bundle) is not None, number
+        write_note(run / "model", "old", fs=FaultyFiles())
+    assert notes == {"old", "new"}
 
 
 def test_after_a_crash_anywhere_there_is_a_whole_copy_or_none(trained: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from faulty_files import FaultyFiles, crashes
-from jumok.errors import CheckpointError
+from jumok.errors import CheckpointError, UnreadableError
 from jumok.files import (
     MANIFEST,
     REAL_FILES,
@@ -34,6 +34,7 @@ from jumok.files import (
     write_directory_durably,
 )
 from jumok.files.blocks import VerifiedBlocks
+from jumok.files.reading import FileRecord
 from jumok.training.checkpoint import (
     STATE,
     Checkpoint,
@@ -44,6 +45,7 @@ from jumok.training.checkpoint import (
     restore_optimizer,
     save_checkpoint,
 )
+from jumok.training.checkpoint_parts import BlockSums, read_rows
 
 Groups = dict[str, dict[str, Tensor]]
 
@@ -618,6 +620,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
 
 def halves(group: str, name: str, shape: Sequence[int]) -> slice | None:
     """The second half of the rows of everything but numbers and one tensor."""
+    assert group == "model"
     return slice(shape[0] // 2, shape[0]) if shape and name != "whole" else None
 
 
@@ -685,8 +688,17 @@ def test_damage_in_the_part_of_one_process_is_a_reason_for_all_to_fall_back(
     assert all("is damaged: a block does not have the SHA-256" in reason for reason in rejected)
 
 
-@pytest.mark.parametrize("damage", ["gone", "other sums", "fewer sums", "no json", "bad header"])
-def test_damaged_sums_of_blocks_are_noticed(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("gone", r"blocks\.json: is missing"),
+        ("other sums", r"model\.safetensors: is damaged: a block does not have the SHA-256"),
+        ("fewer sums", r"model\.safetensors: does not have as many blocks as there are sums"),
+        ("no json", r"blocks\.json: is not valid JSON"),
+        ("bad header", r"model\.safetensors: is not a safetensors file with blocks\.json beside it \(.*zero\)"),
+    ],
+)
+def test_damaged_sums_of_blocks_are_noticed(tmp_path: Path, damage: str, said: str) -> None:
     path = save_checkpoint(tmp_path, 1, {"model": {"a": torch.ones(4, 4)}}, {}, with_blocks=True, fs=FaultyFiles())
     file, content = path / "blocks.json", (path / "blocks.json").read_bytes()
     if damage == "gone":
@@ -703,5 +715,39 @@ def test_damaged_sums_of_blocks_are_noticed(tmp_path: Path, damage: str) -> None
         records = json.loads((path / "MANIFEST.json").read_text())
         records["files"]["blocks.json"] = {"size": len(changed), "sha256": hashlib.sha256(changed).hexdigest()}
         (path / "MANIFEST.json").write_text(json.dumps(records))
+    rejected: list[str] = []
     with pytest.raises(CheckpointError, match="no checkpoint can be used"):
-        load_latest(tmp_path, lambda path, reason: None, halves)
+        load_latest(tmp_path, lambda path, reason: rejected.append(reason), halves)
+    assert re.search(said, "\n".join(rejected))
+
+
+def rows_of(path: Path, content: bytes) -> dict[str, Tensor]:
+    """The parts of a safetensors file with that content, read by its blocks."""
+    sums = BlockSums()
+    files = {"model.safetensors": sums.add("model.safetensors", content), "blocks.json": sums.to_bytes()}
+    for name, data in files.items():
+        (path / name).write_bytes(data)
+    records = {name: FileRecord(len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items()}
+    return read_rows(path, "model", records, halves)
+
+
+def test_a_part_is_read_from_a_file_with_metadata(tmp_path: Path) -> None:
+    tensor = torch.randn(6, 2)
+    found = rows_of(tmp_path, safetensors.torch.save({"a": tensor}, {"format": "pt"}))
+    assert found.keys() == {"a"}
+    assert torch.equal(found["a"], tensor[3:])
+
+
+def test_a_header_that_is_no_json_is_named_with_its_file(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"model\.safetensors: is not valid JSON"):
+        rows_of(tmp_path, (2).to_bytes(8, "little") + b"{,")
+
+
+def test_sums_that_could_not_be_read_again_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.training.checkpoint_parts.MAX_BLOCKS_BYTES", 80)
+    sums = BlockSums()
+    sums.add("a", b"")
+    assert sums.to_bytes() == b'{"size": %d, "files": {"a": []}}\n' % blocks.BLOCK_BYTES
+    sums.add("a", b"b")
+    with pytest.raises(ValueError, match="at most 80 can be read again"):
+        sums.to_bytes()

@@ -409,8 +409,9 @@ def test_a_training_on_a_disk_that_fails_at_any_operation_goes_on_and_ends_the_s
     for number in range(1, counting.fallible + 1):
         error = (errno.ENOSPC, errno.EIO)[number % 2]
         run, fs = tmp_path / str(number), FaultyFiles(fails_at=number, error=error)
-        with pytest.raises((WriteError, BundleError), match=os.strerror(error)):
+        with pytest.raises((WriteError, BundleError), match=os.strerror(error)) as raised:
             toy(run, fs, steps=2).go()
+        assert str(run) in str(raised.value)
         checkpoint = load_latest(run / "checkpoints", lambda path, reason: pytest.fail(f"{path}: {reason}"))
         assert (checkpoint.step if checkpoint else 0) >= secured_step(fs), number
         assert toy(run, steps=2).go() is not None, number

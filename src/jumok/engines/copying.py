@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from jumok import files
-from jumok.bundle import ALL_WEIGHTS, CARD, bundle_contents, load_bundle, replace_directory
+from jumok.bundle import (
+    ALL_WEIGHTS,
+    CARD,
+    bundle_contents,
+    finish_replacement,
+    load_bundle,
+    replace_directory,
+    settled_path,
+)
 from jumok.engines.opening import DIRECTORY, exported_model
 from jumok.errors import BundleError, ConfigError
 from jumok.files import REAL_FILES, Contents, FileSystem, UnreadableError
@@ -46,6 +54,7 @@ def copy_for_runtime(model: Path, out: Path, *, note: str | None = None, fs: Fil
 
 def write_note(model: Path, note: str, *, fs: FileSystem = REAL_FILES) -> None:
     """Replace the note in the card of a model; an empty one removes it. Nobody may be training this model."""
+    finish_replacement(settled_path(load_bundle(model).path), fs=fs)
     bundle = load_bundle(model)
     export = exported_model(bundle)
     contents = {**_contents(bundle.path), CARD: files.format_json(_with_note(bundle.card, note))}
