@@ -120,28 +120,28 @@ def test_a_restored_optimizer_goes_on_with_the_same_bits() -> None:
     assert any(not torch.equal(a, b) for a, b in zip(model.parameters(), layer().parameters(), strict=True))
 
 
-@pytest.mark.parametrize("skipped", [0.0, 1.0])
-def test_a_step_whose_gradients_are_not_finite_changes_nothing(skipped: float) -> None:
+@pytest.mark.parametrize("overflows", [0.0, 1.0])
+def test_a_step_whose_gradients_are_not_finite_changes_nothing(overflows: float) -> None:
     model = with_gradients(layer())
     optimizer = optimizer_of(model)
     optimizer.step()
     before = copy.deepcopy([[*model.parameters()], [*optimizer.state.values()]])
     with_gradients(model, 2)
-    if skipped:
+    if overflows:
         for weight in model.parameters():
             assert weight.grad is not None
             weight.grad.fill_(torch.nan)
-    optimizer.found_inf = torch.tensor(skipped)
+    optimizer.found_inf = torch.tensor(overflows)
     optimizer.step()
     assert all(bool(weight.isfinite().all()) for weight in model.parameters())
     unchanged = [torch.equal(old, new) for old, new in zip(before[0], model.parameters(), strict=True)]
-    assert all(unchanged) if skipped else not any(unchanged)
+    assert all(unchanged) if overflows else not any(unchanged)
     momentum = [
         (old["momentum"], new["momentum"])
         for old, new in zip(before[1], optimizer.state.values(), strict=True)
         if "momentum" in old
     ]
-    assert all(torch.equal(old, new) == bool(skipped) for old, new in momentum)
+    assert all(torch.equal(old, new) == bool(overflows) for old, new in momentum)
 
 
 def test_a_skipped_step_and_none_give_the_same_next_step() -> None:
