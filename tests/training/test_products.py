@@ -1,5 +1,7 @@
 """Products in bfloat16 on a CPU. Where it has no instructions for them, PyTorch computes the same numbers slowly."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -148,12 +150,18 @@ def test_auto_is_bfloat16_on_a_cpu_with_instructions_for_it_but_for_small_produc
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: kernels)
 
-    def found(preset: str, precision: str = "auto") -> str:
-        return choose_hardware(Settings.from_dict({"preset": preset, "device": "cpu", "precision": precision})).name
+    def found(preset: str, precision: str = "auto", **settings: Any) -> str:
+        given = {"preset": preset, "device": "cpu", "precision": precision, **settings}
+        return choose_hardware(Settings.from_dict(given)).name
 
     assert [found(preset) for preset in ("small", "base", "big")] == [expected] * 3
     assert found("tiny") == found("auto") == found("base", "float32") == "float32"
     assert found("tiny", "bfloat16") == "bfloat16"
+    assert found("tiny", batch={"tokens": 1024}) == expected
+    assert found("tiny", batch={"tokens": 1023}) == found("tiny", "float32", batch={"tokens": 1024}) == "float32"
+    assert found("tiny", batch={"tokens": 1024}, model={"d_model": 64}) == "float32"
+    assert found("tiny", batch={"tokens": 512}, model={"d_model": 256}) == expected
+    assert found("tiny", batch={"tokens": 512, "accumulate": 2}) == expected  # two processes, as one would
 
 
 def test_an_older_pytorch_that_cannot_be_asked_computes_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:

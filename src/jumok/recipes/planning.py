@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from jumok.model.config import preset_table
+from jumok.model.config import PRESETS, preset_table
 from jumok.model.devices import choose_device, explain_lack_of_memory, free_memory
 from jumok.model.matrices import hidden_matrices
 from jumok.model.summary import count_parameters
@@ -43,6 +43,7 @@ from jumok.training.trainer import FINAL_VALIDATIONS
 
 Setting = TypeVar("Setting")
 WIDE = ("small", "base", "big")  # presets that gain from bfloat16 on a CPU; see benchmarks/precision.md
+LARGE_PRODUCT = 1 << 17  # so do others from so many numbers in the states of an update on: 1,024 tokens, 128 wide
 BYTES_TO_TRAIN = 16  # of a parameter: itself, its gradient, and two moments
 
 
@@ -241,7 +242,16 @@ def choose_hardware(settings: Settings) -> Precision:
     if device.type != "cpu" and device.index is None:
         number = int(os.environ.get("LOCAL_RANK", "0")) % torch.get_device_module(device).device_count()
         device = torch.device(device.type, number)
-    return Precision(choose_precision(settings.precision, device, wide=settings.preset in WIDE), device)
+    return Precision(choose_precision(settings.precision, device, wide=_has_large_products(settings)), device)
+
+
+def _has_large_products(settings: Settings) -> bool:
+    """Whether products of the model's states gain more from bfloat16 on a CPU than rounding their factors takes. What
+    several processes share counts as a whole: they compute in the same format as one."""
+    if settings.preset in WIDE:
+        return True
+    width = settings.model.get("d_model") or PRESETS.get(settings.preset, {}).get("d_model", 0)
+    return width * (settings.batch.tokens or 0) * (settings.batch.accumulate or 1) >= LARGE_PRODUCT
 
 
 def make_optimizer(model: nn.Module, settings: Settings, group: ProcessGroup) -> torch.optim.Optimizer:
