@@ -50,7 +50,8 @@ SETTINGS = {
     "multi30k": {"batch.tokens": 1024, "tokenizer.size": 4000, "validate.sentences": 200, **SAME},
     "built-in": {"batch.tokens": 1024, "tokenizer.size": 2000, "validate.sentences": 200, **SAME},
 }
-LAYERS = {"tiny": {"model.encoder_layers": 4, "model.decoder_layers": 4}}  # those of the preset, as in the other parts
+# Those of the preset, as in the other parts.
+SIZES = {"tiny": {"model.encoder_layers": 4, "model.decoder_layers": 4, "model.d_model": 128, "model.d_ff": 256}}
 LENGTHS = ((1, 8), (9, 12), (13, 16), (17, 24), (25, 1000))  # words of a source
 JOINED = (2, 3, 4)  # sentences in a line
 SPEED_LENGTHS, SPEED_TOKENS, SPEED_ROUNDS, VOCABULARY = (8, 16, 32, 64, 128), 512, 5, 4000
@@ -102,7 +103,7 @@ def write_corpus(name: str, parts: dict[str, Pairs], work: Path) -> list[str]:
 def train(run: Path, files: list[str], model: str, corpus: str, length: list[str]) -> dict[str, Any]:
     """Train with the real command, or continue; says how it went."""
     command = [sys.executable, "-m", "jumok", "train", "translator", *files, "-o", str(run), "--preset", model]
-    settings = [f"--set={name}={value}" for name, value in {**SETTINGS[corpus], **LAYERS.get(model, {})}.items()]
+    settings = [f"--set={name}={value}" for name, value in {**SETTINGS[corpus], **SIZES.get(model, {})}.items()]
     subprocess.run([*command, *length, *settings, "--quiet"], check=True)
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     last = [entry for entry in log if entry["event"] == "train"][-1]

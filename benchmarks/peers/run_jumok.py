@@ -9,6 +9,8 @@ from typing import Any
 
 from contender import Clock, Job, Translate, run
 
+SAME_FIELDS = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "dropout")  # of all contenders' models
+
 
 def train(job: Job, clock: Clock) -> None:
     from jumok.cli import main
@@ -28,7 +30,7 @@ def train(job: Job, clock: Clock) -> None:
         "tokenizer.size": job["model"]["vocabulary"],
         "batch.tokens": job["batch_tokens"],
         # The model of the others, not what it would choose for so few steps.
-        **{f"model.{name}": job["model"][name] for name in ("encoder_layers", "decoder_layers", "dropout")},
+        **{f"model.{name}": job["model"][name] for name in SAME_FIELDS},
         "augment.case": 0.0,  # the others do not have it
         "optimizer.name": "adam",
         "precision": "float32",

@@ -362,7 +362,7 @@ def test_a_plan_says_what_training_would_do_and_leaves_nothing(tmp_path: Path) -
     assert config["stop"]["steps"] == planned.steps == record["settings"]["stop"]["steps"]
 
 
-def test_tiny_has_a_deep_encoder_fitted_vectors_and_learns_by_muon_unless_something_else_is_asked_for(
+def test_tiny_has_few_wide_layers_fitted_vectors_and_learns_by_muon_unless_something_else_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = write_task(tmp_path, 60, str)
@@ -370,16 +370,16 @@ def test_tiny_has_a_deep_encoder_fitted_vectors_and_learns_by_muon_unless_someth
     def found(preset: str, **settings: Any) -> tuple[object, ...]:
         model = plan("translator", *corpus, steps=3, preset=preset, settings=settings).settings
         config = preset_config(preset, vocabulary=300, **model.model)
-        layers = (config.to_dict()[f"{stack}_layers"] for stack in ("encoder", "decoder"))
-        return model.optimizer.name, *layers, model.init.embeddings
+        sizes = (config.to_dict()[name] for name in ("encoder_layers", "decoder_layers", "d_model"))
+        return model.optimizer.name, *sizes, model.init.embeddings
 
-    assert found("tiny") == ("muon", 6, 2, "cooccurrence")
-    asked = {"optimizer.name": "adam", "model.encoder_layers": 4, "model.decoder_layers": 4}
-    assert found("tiny", **asked, **{"init.embeddings": "random"}) == ("adam", 4, 4, "random")
-    assert found("base") == (None, 6, 6, "random")
-    assert found("rnn") == (None, 2, 2, "random")
+    assert found("tiny") == ("muon", 2, 2, 192, "cooccurrence")
+    asked = {"optimizer.name": "adam", "model.encoder_layers": 4, "model.decoder_layers": 3, "model.d_model": 128}
+    assert found("tiny", **asked, **{"init.embeddings": "random"}) == ("adam", 4, 3, 128, "random")
+    assert found("base") == (None, 6, 6, 512, "random")
+    assert found("rnn") == (None, 2, 2, 192, "random")
     monkeypatch.setattr("jumok.recipes.translator.MOST_FITTED", 10)
-    assert found("tiny") == ("muon", 6, 2, "random")
+    assert found("tiny") == ("muon", 2, 2, 192, "random")
 
 
 def test_a_tiny_language_model_learns_by_muon_too(tmp_path: Path) -> None:
@@ -389,24 +389,25 @@ def test_a_tiny_language_model_learns_by_muon_too(tmp_path: Path) -> None:
     assert {size: found.settings.optimizer.name for size, found in plans.items()} == {"tiny": "muon", "small": None}
 
 
-def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_optimizer_when_settings_change(tmp_path: Path) -> None:
-    """It recorded neither: `tiny` had four layers in each stack, and learned by Adam."""
+def test_a_run_of_an_earlier_version_keeps_its_sizes_and_its_optimizer_when_settings_change(tmp_path: Path) -> None:
+    """It recorded neither: `tiny` had the sizes of the table, and learned by Adam."""
     corpus = write_task(tmp_path, 60, str)
-    run, small = tmp_path / "run", {"model.d_model": 16, "model.heads": 2, "model.d_ff": 16, "batch.tokens": 200}
-    before = {**small, "model.encoder_layers": 4, "model.decoder_layers": 4, "optimizer.name": "adam"}
+    run, asked = tmp_path / "run", {"batch.tokens": 200}
+    sizes = {"encoder_layers": 4, "decoder_layers": 4, "d_model": 128, "d_ff": 256}
+    before = {**asked, **{f"model.{name}": size for name, size in sizes.items()}, "optimizer.name": "adam"}
     train_translator(*corpus, out=run, steps=2, preset="tiny", settings=before)
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     for settings in (record["asked"], record["settings"]):
-        del settings["model"]["encoder_layers"], settings["model"]["decoder_layers"], settings["optimizer"]["name"]
+        del settings["optimizer"]["name"]
+        settings["model"] = {name: value for name, value in settings["model"].items() if name not in sizes}
         del settings["init"]  # which was not there either
     (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    ended = train_translator(*corpus, out=run, steps=4, preset="tiny", settings=small, continue_with_changes=True)
+    ended = train_translator(*corpus, out=run, steps=4, preset="tiny", settings=asked, continue_with_changes=True)
     assert ended.steps == 4
     config = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))
-    assert (config["encoder_layers"], config["decoder_layers"]) == (4, 4)
+    assert {name: config[name] for name in sizes} == sizes
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert record["settings"]["optimizer"]["name"] == "adam"
-    assert record["settings"]["init"]["embeddings"] == "random"
 
 
 def test_a_translator_may_begin_with_vectors_of_tokens_that_occur_together(tmp_path: Path) -> None:

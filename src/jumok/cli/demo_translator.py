@@ -16,6 +16,8 @@ SETTINGS: dict[str, Any] = {
     "preset": "tiny",
     "model.encoder_layers": 2,
     "model.decoder_layers": 2,
+    "model.d_model": 128,
+    "model.d_ff": 256,
     "model.dropout": 0.0,
     "tokenizer.size": 2000,
     "batch.tokens": 384,

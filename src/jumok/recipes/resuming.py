@@ -119,8 +119,8 @@ def _reading_explained(reading: Mapping[str, Any]) -> str:
 def sizes_of_the_model(asked: Settings, before: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
     """What was asked for, with the sizes and the optimizer of the existing model, which has this config, where none
     were: the corpus, or another version of Jumok, may suggest others now."""
-    layers = {name: config[name] for name in ("encoder_layers", "decoder_layers") if name in config}
-    sizes = layers | {name: value for name, value in before["model"].items() if name != "dropout"}
+    own = {name: config[name] for name in ("encoder_layers", "decoder_layers", "d_model", "d_ff") if name in config}
+    sizes = own | {name: value for name, value in before["model"].items() if name != "dropout"}
     kept = {f"model.{name}": value for name, value in sizes.items()}
     kept["optimizer.name"] = before["optimizer"].get("name") or "adam"
     kept["init.embeddings"] = before.get("init", {}).get("embeddings", "random")  # what it began with

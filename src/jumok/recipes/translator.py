@@ -34,7 +34,7 @@ from jumok.training.settings import Settings
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
 CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
-ENCODER_LAYERS, DECODER_LAYERS = 6, 2  # of `tiny`
+SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "d_ff": 384}  # of `tiny`
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
 MOST_FITTED = 10_000  # tokens whose vectors are fitted unasked: that needs 0.4 GB
 SAMPLES = 3  # translations shown after each validation
@@ -102,18 +102,15 @@ class TranslatorRecipe(Recipe):
         return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
 
     def choices_for(self, size: str) -> Sequence[Choice]:
-        """For `tiny`, what is better after the same minutes than the paper's way, or as good and faster to use: see
-        "Optimizer and shape" and "Embeddings" in benchmarks/multi30k.md."""
+        """For `tiny`, what is better after the same minutes than the paper's way: see "Shape", "Optimizer" and
+        "Embeddings" in benchmarks/multi30k.md."""
         if size != "tiny":
             return ()
-        why = "as good as 4 and 4 layers after the same time, and translates faster"
-        layers = (
-            Choice("model.encoder_layers", ENCODER_LAYERS, why),
-            Choice("model.decoder_layers", DECODER_LAYERS, why),
-        )
+        why = "few wide layers learn more in the same time than many narrow ones"
+        sizes = (Choice(f"model.{name}", value, why) for name, value in SIZES.items())
         if self.corpus.tokenizer.size > MOST_FITTED:
-            return BY_MUON, *layers
-        return BY_MUON, *layers, Choice("init.embeddings", "cooccurrence", "saves some of the first steps")
+            return BY_MUON, *sizes
+        return BY_MUON, *sizes, Choice("init.embeddings", "cooccurrence", "saves some of the first steps")
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share
