@@ -58,8 +58,9 @@ def test_attributions_add_up_to_the_difference_of_the_scores(
     assert sum(word.attribution for word in found.words) == pytest.approx(sum(found.totals[:-1]))
 
 
-def test_the_part_of_ngrams_is_exact(tokenizer: Tokenizer, tmp_path: Any) -> None:
-    classifier = make_classifier(tokenizer, tmp_path, ngrams=1 << 12, ngram_unit="both")
+@pytest.mark.parametrize("unit", ["both", "word+token"])
+def test_the_part_of_ngrams_is_exact(tokenizer: Tokenizer, tmp_path: Any, unit: str) -> None:
+    classifier = make_classifier(tokenizer, tmp_path, ngrams=1 << 12, ngram_unit=unit)
     model = classifier.engine.model  # type: ignore[attr-defined]
     found = lens.attribution(classifier, LONG, label="good", other="bad")
     [ids] = classifier.tokenizer.encode([LONG])

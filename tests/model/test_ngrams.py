@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
-from jumok.model.ngram_table import NgramTable, hash_ngrams, spell
+from jumok.model.ngram_table import SPACE, NgramTable, hash_ngrams, join_words, number_words, spell
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 
 text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
@@ -138,6 +138,53 @@ def test_a_token_without_characters_has_no_part_in_the_attribution() -> None:
     layer = spelling_layer()
     layer.get_buffer("spelling")[3] = 0
     assert (layer.attribution(torch.tensor([[5, 6, 3]]), 1) == 0).tolist() == [False, False, True]
+
+
+def characters_of(*texts: str) -> Any:
+    """The code points of texts as a spelling for words has them, padded."""
+    rows = [[SPACE if c == " " else ord(c) if c.isalnum() else -ord(c) for c in text] for text in texts]
+    return np.array([row + [0] * (max(map(len, rows)) - len(row)) for row in rows], np.int64)
+
+
+def test_words_end_at_spaces_and_punctuation_stands_alone() -> None:
+    numbers = number_words(characters_of("it's so-so", " no."))
+    assert numbers.tolist() == [[1, 1, 2, 3, 0, 4, 4, 5, 6, 6], [0, 1, 1, 2, 0, 0, 0, 0, 0, 0]]
+
+
+@given(st.lists(st.text("ab .", max_size=9), min_size=1, max_size=5))
+def test_words_have_the_same_hash_wherever_they_stand_and_others_another(texts: list[str]) -> None:
+    characters = characters_of(*texts)
+    found = join_words(characters, number_words(characters))
+    words = [text.replace(".", " . ").split() for text in texts]
+    assert [np.count_nonzero(row) for row in found] == list(map(len, words))
+    pairs = [zip(own, row[: len(own)].tolist(), strict=True) for row, own in zip(found, words, strict=True)]
+    seen = {pair for of_text in pairs for pair in of_text}
+    assert len(seen) == len({word for word, _ in seen}) == len({value for _, value in seen})
+
+
+def test_the_hash_of_a_word_is_part_of_the_format() -> None:
+    characters = characters_of("not good.")
+    assert join_words(characters, number_words(characters)).tolist() == [
+        [-1855424247209790766, 7167542945617878275, -2030669038300653805]
+    ]
+
+
+def test_tokens_get_the_attribution_of_their_words() -> None:
+    layer = ngram_scores(1 << 16, 2, unit="word")
+    layer.get_buffer("spelling").copy_(SPELLING)
+    layer.get_buffer("spelling")[7, 0] = SPACE  # a space, then the first letter of the next word
+    torch.nn.init.normal_(layer.scores, generator=torch.Generator().manual_seed(1))
+    text = torch.tensor([[5, 6, 7, 8, 9]])
+    scores, attribution = layer(text)[0], layer.attribution(text, 1)
+    torch.testing.assert_close(attribution.sum(), scores[1] - scores[0])
+    assert float(attribution[0]) == pytest.approx(3 * float(attribution[1]))  # 3 letters and 1 letter of the same word
+
+
+@pytest.mark.parametrize("unit", ["character", "word"])
+def test_the_end_alone_has_no_attribution(unit: str) -> None:
+    layer = ngram_scores(1 << 16, 2, unit=unit)
+    layer.get_buffer("spelling").copy_(SPELLING)
+    assert layer.attribution(torch.tensor([[3]]), 1).tolist() == [0.0]
 
 
 def test_no_text_at_all_scores_nothing() -> None:

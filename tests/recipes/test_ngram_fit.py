@@ -72,6 +72,24 @@ def test_tokens_are_spelled_as_their_text_is() -> None:
     assert int(table[EOS].count_nonzero()) == 1
 
 
+def test_spaces_are_left_out_for_ngrams_across_them() -> None:
+    tokenizer = Tokenizer.train(["정말 재미있는 영화", "재미없는 영화였다", "영화가 정말 좋았다"] * 20, 300)
+    table = spelling_of(tokenizer, "spaceless")
+    [apart, together] = (
+        [int(c) for token in ids for c in table[token] if c] for ids in tokenizer.encode(["정말 영화", "정말영화"])
+    )
+    assert apart == together == [ord(character) for character in "정말영화"]
+
+
+def test_words_are_spelled_in_small_letters_and_apart_from_punctuation() -> None:
+    tokenizer = Tokenizer.train(["Good film, good cast.", "It is not that good!"] * 20, 300)
+    table = spelling_of(tokenizer, "word")
+    [ids] = tokenizer.encode(["Good, not é"])
+    letters = [int(c) for token in ids for c in table[token] if c]
+    assert letters[: len("▁good,▁not▁")] == [ord(c) if c != "," else -ord(c) for c in "▁good,▁not▁"]
+    assert all(made_up < -0x110000 for made_up in letters[len("▁good,▁not▁") :])  # the bytes of an unknown letter
+
+
 def test_scripts_with_many_characters_are_recognised() -> None:
     syllables = [chr(0xAC00 + 7 * number) for number in range(900)]
     korean = ["".join(syllables[start : start + 30]) for start in range(0, 900, 30)] * 4

@@ -1,7 +1,8 @@
 """The n-grams of a text and their scores, in NumPy: needs no torch, since no gradient ever goes through.
 
 N-grams are found by hash, so there is no list of them to keep: two rare ones may share a row of the table. Axes: B
-texts, S tokens, U units (tokens or characters), L lengths of n-grams, R = L U, P table rows, C classes, V vocabulary.
+texts, S tokens, U units (tokens, characters or words), L lengths of n-grams, R = L U, P table rows, C classes, V
+vocabulary.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-LONGEST_NGRAM = {"token": 4, "character": 6}  # in units
+LONGEST_NGRAM = {"token": 4, "character": 6, "spaceless": 6, "word": 3}  # in units
+SPACE = ord("▁")  # in a spelling: between words, part of none
 _MULTIPLIER = np.int64(6364136223846793005)  # of Knuth's generator: spreads neighbouring numbers over all the bits
 _UPPER_BITS = np.int64(29)  # the lower bits of a product depend only on the lower bits of its factors
 
@@ -43,6 +45,31 @@ def spell(text: IntArray, spelling: FloatArray) -> IntArray:
     return result
 
 
+def number_words(characters: IntArray) -> IntArray:
+    """Which word each of the characters [B, U] belongs to, from 1 on; 0: none, a space or padding. Words are separated
+    by spaces, and a negative character is a word of its own."""
+    alone, real = characters < 0, (characters != 0) & (characters != SPACE)
+    joined = np.zeros_like(real)
+    joined[:, 1:] = real[:, :-1] & ~alone[:, :-1] & ~alone[:, 1:]
+    numbers: IntArray = np.where(real, (real & ~joined).cumsum(1), 0)
+    return numbers
+
+
+def join_words(characters: IntArray, numbers: IntArray) -> IntArray:
+    """A hash [B, U] of each word of the characters, in order, then padding; `numbers` are those of `number_words`."""
+    counts = numbers.max(1, initial=0)
+    result = np.zeros((len(characters), counts.max(initial=0)), np.int64)
+    real = numbers > 0
+    unique = (numbers + (counts.cumsum() - counts)[:, None])[real]  # among the words of all texts
+    starts = np.flatnonzero(np.diff(unique, prepend=0))
+    if len(starts):
+        places = np.arange(len(unique)) - starts[unique - 1]
+        mixed = (characters[real] * _MULTIPLIER + places) * _MULTIPLIER
+        hashes = np.add.reduceat((mixed ^ (mixed >> _UPPER_BITS)) * _MULTIPLIER, starts)
+        result[np.arange(result.shape[1]) < counts[:, None]] = np.where(hashes == 0, 1, hashes)  # 0 is padding
+    return result
+
+
 @dataclass(frozen=True)
 class NgramTable:
     """The class scores of a text: the sum over its n-grams, divided by the norm of their scales."""
@@ -50,7 +77,8 @@ class NgramTable:
     scores: FloatArray  # [P, C]
     scale: FloatArray  # [P] squared; the norm keeps the scores of long texts as large as those of short ones
     longest: int  # units of an n-gram
-    spelling: FloatArray | None = None  # [V, W] the characters of every token, if they are the units
+    spelling: FloatArray | None = None  # [V, W] the characters of every token, if the units are made of them
+    words: bool = False  # the units are words, not single characters
 
     def rows(self, text: IntArray) -> tuple[IntArray, BoolArray]:
         """The rows [B, R] of the n-grams of texts [B, S] in ascending order, and which entries count: each row once."""
@@ -75,6 +103,7 @@ class NgramTable:
     def attribution(self, text: IntArray, chosen: int) -> FloatArray:
         """How much each token of a text [1, S] adds to the score of a class, less the mean of the others: [S].
         The score of an n-gram is shared equally by its occurrences and their tokens, so that all parts add up."""
+        text = _without_end_alone(text)
         hashes, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
         others = (self.scores.sum(1) - self.scores[:, chosen]) / max(1, self.scores.shape[1] - 1)
         found, counted = self.rows(text)
@@ -86,17 +115,37 @@ class NgramTable:
         for length in range(1, self.longest + 1):
             for offset in range(min(length, len(result))):
                 result[offset:] += margins[length - 1, : len(result) - offset] / length
+        if self.words:
+            result = self._per_character(text, result)
         if self.spelling is not None:
             owners = np.repeat(np.arange(text.shape[1]), (self.spelling[text[0]] != 0).sum(1))
             result = np.bincount(owners, result, text.shape[1])
         return result.astype(np.float32)
 
     def _units(self, text: IntArray) -> IntArray:
-        """The tokens, or their characters. A text of `</s>` alone has none."""
-        text = np.where((text != 0).sum(1, keepdims=True) > 1, text, 0)
-        return text if self.spelling is None else spell(text, self.spelling)
+        """The tokens, their characters or words."""
+        text = _without_end_alone(text)
+        if self.spelling is None:
+            return text
+        characters = spell(text, self.spelling)
+        return join_words(characters, number_words(characters)) if self.words else characters
+
+    def _per_character(self, text: IntArray, of_words: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What the words of a text [1, S] add, shared equally by their characters: [U]."""
+        assert self.spelling is not None
+        [numbers] = number_words(spell(text, self.spelling))
+        counts = np.bincount(numbers, minlength=len(of_words) + 1)
+        shares = np.concatenate((np.zeros(1), of_words)) / np.maximum(counts, 1)
+        result: npt.NDArray[np.float64] = shares[numbers]
+        return result
 
     def _norms(self, texts: IntArray, rows: IntArray, count: int) -> npt.NDArray[np.float64]:
         """The root of the sum of squared scales of each text's n-grams; 1 for a text without any."""
         squares = np.bincount(texts, self.scale[rows], count)
         return np.sqrt(np.where(squares > 0, squares, 1.0))
+
+
+def _without_end_alone(text: IntArray) -> IntArray:
+    """The texts [B, S], where `</s>` alone, which has no n-grams, is padding."""
+    result: IntArray = np.where((text != 0).sum(1, keepdims=True) > 1, text, 0)
+    return result

@@ -1,7 +1,8 @@
-"""A score for every n-gram of tokens or characters: a linear bag-of-n-grams model as a layer.
+"""A score for every n-gram of tokens, characters or words: a linear bag-of-n-grams model as a layer.
 
 An encoder can learn phrases such as "not bad at all" too, but needs to see them more often; together they are
-better than either. In Korean and Chinese, character n-grams say more than token n-grams, and both together most.
+better than either. In Korean and Chinese, character n-grams say more than token n-grams, and both together most, with
+those across spaces, which many writers leave out. In alphabets, words say more than the tokens they are cut into.
 Axes: B texts, S tokens, R n-grams, C classes.
 """
 
@@ -22,12 +23,12 @@ class NgramScores(nn.Module):
 
     def __init__(self, config: ClassifierConfig, unit: str) -> None:
         super().__init__()
-        self.longest = LONGEST_NGRAM[unit]
+        self.unit, self.longest = unit, LONGEST_NGRAM[unit]
         self.scores = nn.Parameter(torch.zeros(config.ngrams, config.classes), requires_grad=False)
         self.scale = nn.Parameter(torch.ones(config.ngrams), requires_grad=False)
         self.spelling: Tensor | None
         spelling = torch.zeros(config.vocabulary, LONGEST_TOKEN)  # code points: exact in float32
-        self.register_buffer("spelling", spelling if unit == "character" else None)
+        self.register_buffer("spelling", spelling if unit != "token" else None)
 
     def rows(self, text: Int[Tensor, "B S"]) -> tuple[Int[Tensor, "B R"], Bool[Tensor, "B R"]]:
         """The table rows of a text's n-grams in ascending order, and which entries count: each row once."""
@@ -48,7 +49,7 @@ class NgramScores(nn.Module):
     def _table(self) -> NgramTable:
         """The same memory, for NumPy."""
         spelling = None if self.spelling is None else self.spelling.numpy()
-        return NgramTable(self.scores.numpy(), self.scale.numpy(), self.longest, spelling)
+        return NgramTable(self.scores.numpy(), self.scale.numpy(), self.longest, spelling, self.unit == "word")
 
     def extra_repr(self) -> str:
         return f"{len(self.scores):,} rows"

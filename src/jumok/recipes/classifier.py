@@ -84,7 +84,7 @@ class ClassifierRecipe(LabelledRecipe):
             )
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
-        unit = "both" if has_many_characters(self.corpus.tokenizer) else "token"
+        unit = "character+spaceless+token" if has_many_characters(self.corpus.tokenizer) else "word+token"
         ngrams = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_NGRAM["token"] * facts["tokens"])
         return (
             Choice("model.ngrams", 1 << ngrams.bit_length() - 1, "scores for the n-grams of these texts"),
@@ -118,7 +118,7 @@ class ClassifierRecipe(LabelledRecipe):
         for part in model.ngrams:
             assert isinstance(part, NgramScores)
             if part.spelling is not None:
-                part.spelling.copy_(spelling_of(self.corpus.tokenizer))
+                part.spelling.copy_(spelling_of(self.corpus.tokenizer, part.unit))
             fit_ngram_scores(_all_texts(self.corpus), part, self.class_weights())
             scores = TorchClassifier(model).scores(encoded, part)
             share = fit_share(scores, total, labels) if total.any() else 1.0

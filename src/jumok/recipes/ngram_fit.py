@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import LabelledBatch
+from jumok.model.ngram_table import SPACE
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
-from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer
+from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer, lower_case
 from jumok.training.optimizer import LBFGS
 
 INVERSE_PENALTY = 8.0  # scikit-learn's C: of the loss, against the squared weights
@@ -46,14 +47,25 @@ def fit_ngram_scores(batches: Iterable[LabelledBatch], ngrams: NgramScores, clas
     ngrams.scale.copy_(scale.square())
 
 
-def spelling_of(tokenizer: Tokenizer) -> Tensor:
-    """[V, LONGEST_TOKEN] the code points of every token, then zeros; a special token is one made-up code point."""
+def spelling_of(tokenizer: Tokenizer, unit: str = "character") -> Tensor:
+    """[V, LONGEST_TOKEN] the code points of every token, then zeros; a special token is one made-up code point.
+    Without spaces for the unit "spaceless"; for "word" in small letters, those that stand alone negative."""
     table = torch.zeros(tokenizer.size, LONGEST_TOKEN)
     for token, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
         characters = [ord(character) for character in piece] if token >= FIRST_PIECE else [_BEYOND_UNICODE + token]
+        if unit == "word":
+            characters = _for_words(piece) if token >= FIRST_PIECE else [-characters[0]]
+        elif unit == "spaceless":
+            characters = [character for character in characters if character != SPACE]
         table[token, : len(characters)] = torch.tensor(characters)
     table[PAD] = 0
     return table
+
+
+def _for_words(piece: str) -> list[int]:
+    """The code points of a token as `number_words` takes them: punctuation is not part of a word."""
+    in_words = [character.isalnum() or ord(character) == SPACE for character in piece]
+    return [ord(c) if joined else -ord(c) for c, joined in zip(lower_case(piece), in_words, strict=True)]
 
 
 def has_many_characters(tokenizer: Tokenizer) -> bool:

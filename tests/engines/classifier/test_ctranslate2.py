@@ -27,7 +27,8 @@ PROBE = [(text,) for text in TEXTS]
 CARD = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
 VARIANTS: list[dict[str, Any]] = [
     {"norm": "pre", "window": 8, "ngrams": 256},
-    {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "both"},
+    {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "word+token"},
+    {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "character+spaceless+token"},
     {"norm": "post", "activation": "gelu", "attention_bias": True, "pooling": "max"},
     {"norm": "post", "window": 8, "pooling": "answers"},
     {"norm": "pre", "positions": "learned", "max_length": 8, "window": 8},
@@ -50,7 +51,7 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
         torch.nn.init.normal_(part.get_parameter("scores"))
         torch.nn.init.uniform_(part.get_parameter("scale"))
         if part.spelling is not None:
-            part.get_buffer("spelling").copy_(spelling_of(tokenizer))
+            part.get_buffer("spelling").copy_(spelling_of(tokenizer, part.unit))
     larger = {name: 2 * weight for name, weight in model.named_parameters()}
     weights = {name: weight.detach().float().numpy() for name, weight in (model.state_dict() | larger).items()}
     config = model.config.to_dict()

@@ -52,6 +52,7 @@ class Ctranslate2Classifier:
                 weights[f"ngrams.{number}.scale"],
                 LONGEST_NGRAM[unit],
                 weights.get(f"ngrams.{number}.spelling"),
+                unit == "word",
             )
             for number, unit in enumerate(self._config.ngram_units)
         ]

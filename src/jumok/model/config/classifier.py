@@ -8,7 +8,7 @@ from jumok.errors import ConfigError
 from jumok.model.config.base import ModelConfig
 
 POOLINGS = ("mean", "max", "answers")
-NGRAM_UNITS = ("token", "character", "both")
+NGRAM_UNITS = ("token", "character", "both", "word+token", "character+spaceless+token")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,8 @@ class ClassifierConfig(ModelConfig):
     pooling: str = "mean"  # mean | max of the token states, then class scores | answers: class scores a token, then max
     window: int = 0  # tokens that attend to each other, a longer text is read in parts; 0: all of them
     ngrams: int = 0  # rows of the hashed table of n-gram scores, a power of 2; 0: no such scores
-    ngram_unit: str = "token"  # token | character | both: n-grams of each, scored apart and added
+    # token | character | both of them | word+token | character+spaceless+token: n-grams of each, scored apart and added
+    ngram_unit: str = "token"
 
     choices = {**ModelConfig.choices, "pooling": POOLINGS, "ngram_unit": NGRAM_UNITS}  # noqa: RUF012 (ClassVar above)
     may_be_zero = frozenset({"window", "ngrams"})
@@ -36,4 +37,4 @@ class ClassifierConfig(ModelConfig):
         """The units that n-grams are made of, one table of scores for each; empty without n-gram scores."""
         if not self.ngrams:
             return ()
-        return ("character", "token") if self.ngram_unit == "both" else (self.ngram_unit,)
+        return ("character", "token") if self.ngram_unit == "both" else tuple(self.ngram_unit.split("+"))
