@@ -250,7 +250,7 @@ def _has_large_products(settings: Settings) -> bool:
     several processes share counts as a whole: they compute in the same format as one."""
     if settings.preset in WIDE:
         return True
-    width = settings.model.get("d_model") or PRESETS.get(settings.preset, {}).get("d_model", 0)
+    width: int = settings.model.get("d_model") or PRESETS.get(settings.preset, {}).get("d_model", 0)
     return width * (settings.batch.tokens or 0) * (settings.batch.accumulate or 1) >= LARGE_PRODUCT
 
 
