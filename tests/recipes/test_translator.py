@@ -382,11 +382,13 @@ def test_tiny_has_few_wide_layers_fitted_vectors_and_learns_by_muon_unless_somet
     assert found("tiny") == ("muon", 2, 2, 192, "random")
 
 
-def test_a_tiny_language_model_learns_by_muon_too(tmp_path: Path) -> None:
+def test_a_tiny_language_model_has_few_wide_layers_and_learns_by_muon_too(tmp_path: Path) -> None:
     text = tmp_path / "passages.txt"
     text.write_text("\n\n".join(sequences(60, seed=0)), encoding="utf-8")
     plans = {size: plan("language_model", text, steps=3, preset=size) for size in ("tiny", "small")}
     assert {size: found.settings.optimizer.name for size, found in plans.items()} == {"tiny": "muon", "small": None}
+    assert plans["tiny"].settings.model["d_model"] == 192
+    assert "d_model" not in plans["small"].settings.model
 
 
 def test_a_run_of_an_earlier_version_keeps_its_sizes_and_its_optimizer_when_settings_change(tmp_path: Path) -> None:

@@ -6,7 +6,13 @@ from jumok.cli.demo_training import DemoTraining
 from jumok.demo.pairs import demo_pairs
 from jumok.engines.loading import load
 
-SETTINGS: dict[str, Any] = {"preset": "tiny", "model.decoder_layers": 2, "tokenizer.size": 2000}
+SETTINGS: dict[str, Any] = {
+    "preset": "tiny",
+    "model.decoder_layers": 2,
+    "model.d_model": 128,
+    "model.d_ff": 256,
+    "tokenizer.size": 2000,
+}
 
 
 def run_demo(demo: DemoTraining) -> None:

@@ -23,7 +23,7 @@ from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
 from jumok.model.encoder_decoder import EncoderDecoder
 from jumok.recipes.embedding_fit import cooccurrence_embeddings
-from jumok.recipes.recipe import BY_MUON, PathLike, Recipe
+from jumok.recipes.recipe import BY_MUON, PathLike, Recipe, few_wide_layers
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import is_upper_case, lower_case
 from jumok.training.auto import Choice
@@ -34,7 +34,6 @@ from jumok.training.settings import Settings
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
 CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
-SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "d_ff": 384}  # of `tiny`
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
 MOST_FITTED = 10_000  # tokens whose vectors are fitted unasked: that needs 0.4 GB
 SAMPLES = 3  # translations shown after each validation
@@ -106,8 +105,7 @@ class TranslatorRecipe(Recipe):
         "Embeddings" in benchmarks/multi30k.md."""
         if size != "tiny":
             return ()
-        why = "few wide layers learn more in the same time than many narrow ones"
-        sizes = (Choice(f"model.{name}", value, why) for name, value in SIZES.items())
+        sizes = few_wide_layers(encoder_layers=2, decoder_layers=2, d_model=192, d_ff=384)
         if self.corpus.tokenizer.size > MOST_FITTED:
             return BY_MUON, *sizes
         return BY_MUON, *sizes, Choice("init.embeddings", "cooccurrence", "saves some of the first steps")
