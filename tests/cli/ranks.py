@@ -124,8 +124,8 @@ def painting(directory: Path) -> Iterator[tuple[str, Job]]:
 
 
 def in_bfloat16(directory: Path) -> Iterator[tuple[str, Job]]:
-    """A few steps by one process, and by two that share the model."""
-    for how, count in (("one", 1), ("sharded", 2)):
+    """A few steps by one process, by two, and by two that share the model."""
+    for how, count in (("one", 1), ("two", 2), ("sharded", 2)):
         arguments = [*arguments_of("translator", directory, how), "--steps=8", "--precision=bfloat16"]
         yield f"bfloat16 {how}", Job(f"bfloat16-{how}", count, arguments, exports=False)
 

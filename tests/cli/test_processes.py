@@ -156,16 +156,18 @@ def test_what_two_have_saved_one_loads_exactly(runs: Runs, task: str, how: str) 
     assert (sharded > 0) == (how == "sharded")
 
 
-def test_two_that_share_a_model_in_bfloat16_learn_what_one_learns(runs: Runs) -> None:
-    """They send rounded weights, which matrix products would round anyway, and sum gradients in float32."""
+@pytest.mark.parametrize("how", ["two", "sharded"])
+def test_two_in_bfloat16_learn_what_one_learns(runs: Runs, how: str) -> None:
+    """They sum gradients in float32. If they share a model, they send rounded weights, which matrix products would
+    round anyway."""
     directory, outcomes = runs
     assert outcomes["bfloat16 one"].codes == [0]
-    assert outcomes["bfloat16 sharded"].codes == [0, 0], outcomes["bfloat16 sharded"].errors
-    one, two = losses(directory / "bfloat16-one"), losses(directory / "bfloat16-sharded")
+    assert outcomes[f"bfloat16 {how}"].codes == [0, 0], outcomes[f"bfloat16 {how}"].errors
+    one, two = losses(directory / "bfloat16-one"), losses(directory / f"bfloat16-{how}")
     assert two[0] == pytest.approx(one[0], abs=TOLERANCE)  # before any update
     assert two == pytest.approx(one, abs=1e-2)  # a last bit that differs is rounded to one of few bits
-    assert two != losses(directory / "translator-sharded")[: len(two)]
-    saved = last_checkpoint(directory / "bfloat16-sharded").tensors
+    assert two != losses(directory / f"translator-{how}")[: len(two)]
+    saved = last_checkpoint(directory / f"bfloat16-{how}").tensors
     for group in ("model", "optimizer"):  # weights, and moments
         assert {tensor.dtype for tensor in saved[group].values()} == {torch.float32}
 

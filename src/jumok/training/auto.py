@@ -21,7 +21,7 @@ MUON_RATES = {"tiny": 6e-3}  # benchmarks/multi30k.md, "Learning rate"
 # Target tokens a second on one core, to choose a preset without a clock (benchmarks/training_speed.md).
 TOKENS_PER_CORE = {"tiny": 3000.0, "small": 900.0, "base": 200.0}
 # Below so many epochs, this much dropout is enough.
-DROPOUTS = ((0.0, 5.0), (0.1, 30.0), (0.2, 60.0))
+DROPOUTS = ((0.0, 5.0), (0.1, 15.0), (0.15, 30.0), (0.2, 60.0))
 DEFAULT_TOKENS = 20_000_000  # without a given length, about this many are learned from …
 LEAST_EPOCHS, MOST_EPOCHS = 3.0, 40.0  # … within these bounds
 MOST_HOURS = 12  # without a given length: a night
