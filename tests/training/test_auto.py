@@ -62,7 +62,7 @@ def test_post_norm_is_warmed_up_longer_in_a_short_training() -> None:
     assert (post.schedule.warmup, pre.schedule.warmup) == (300, 90)
 
 
-@pytest.mark.parametrize(("epochs", "dropout"), [(2, 0.0), (10, 0.1), (50, 0.2), (90, None)])
+@pytest.mark.parametrize(("epochs", "dropout"), [(2, 0.0), (10, 0.1), (20, 0.15), (50, 0.2), (90, None)])
 def test_the_fewer_epochs_the_less_dropout(epochs: int, dropout: float | None) -> None:
     settings = chosen(settings_with(preset="tiny", stop__epochs=epochs))
     assert settings.model.get("dropout") == dropout
