@@ -46,7 +46,7 @@ class Results:
                 self.measured[key] = {"failed": str(error)}
             shown = {name: value for name, value in self.measured[key].items() if name in SHOWN}
             print(f"{key} {shown} ({time.perf_counter() - started:.0f} s in all)", flush=True)
-            self.path.write_text(json.dumps(self.kept), encoding="utf-8")
+            self.path.write_text(json.dumps(self.kept, indent=1) + "\n", encoding="utf-8")
         return self.measured[key]
 
     def with_environment(self, names: list[str], place: Path) -> list[str]:

@@ -8,7 +8,7 @@ of benchmarks/recipes/NAME.py, in an environment of its own below --place (made 
 from its first command on: cutting words into pieces, validation and saving count. Jumok is told the minutes, so it
 trains once for each number of minutes; the others train once, and what they had saved last at each mark is taken.
 Translating the test file comes after the clock has stopped, with beam 5; sacreBLEU scores it with tokenize=none. What
-was measured is kept in --place; the same command goes on with what is missing.
+was measured is kept in time_to_quality.json, on one kind of machine; the same command goes on with what is missing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
+from machine import processor
 from peers_environments import PLACE, interpreter
 from peers_results import Measure, PeerError, Results, last_error
-from time_to_quality_page import write_page
+from time_to_quality_page import shortened, write_page
 
 from jumok.model.config import preset
 from recipes import Job, Recipe, Recipes
@@ -44,15 +45,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, nargs="+", default=[10, 20])
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--recipes", nargs="+", default=["documented", "sizes of tiny"])
-    parser.add_argument("--place", type=Path, default=PLACE, help="environments, trainings and results")
+    parser.add_argument("--place", type=Path, default=PLACE, help="environments and trainings")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     arguments = parser.parse_args()
     place = arguments.place.resolve()
     place.mkdir(parents=True, exist_ok=True)
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0)))))
     files = {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in data_files(arguments.data).values()}
-    settings = {"files": files, "threads": threads}
-    results = Results(place / "time_to_quality.json", settings, fresh=arguments.fresh)
+    settings = {"files": files, "threads": threads, "processor": processor()}
+    results = Results(PAGE.with_suffix(".json"), settings, fresh=arguments.fresh)
     sizes = preset("tiny", vocabulary=1).to_dict()
     for name in results.with_environment(arguments.peers, place):
         recipes: Recipes = importlib.import_module(f"recipes.{name}").RECIPES
@@ -95,7 +96,7 @@ def measure(name: str, recipe: Recipe, marks: list[float], work: Path, arguments
     references = gzip.decompress(data_files(arguments.data)["test.de"].read_bytes()).decode().splitlines()
     answer: Measure = {
         "seconds": seconds,
-        "commands": [*recipe.commands, recipe.translate[-1]],
+        "commands": [shortened(command) for command in (*recipe.commands, recipe.translate[-1])],
         "lines": {file: count_lines(text) for file, text in recipe.files.items()},
         "source": recipe.source,
         "marks": {},

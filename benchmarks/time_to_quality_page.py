@@ -130,8 +130,7 @@ def commands(rows: list[Row]) -> list[str]:
         answer = row.answers[-1]
         files = ", ".join(f"{file} ({count} lines)" for file, count in answer["lines"].items())
         lines += [f"{row.title}{f'; with {files}' if files else ''}:", "", "```bash"]
-        lines += [shortened(command) for command in answer["commands"]]
-        lines += ["```", ""]
+        lines += [*answer["commands"], "```", ""]
     return lines[:-1]
 
 
