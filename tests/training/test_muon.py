@@ -49,11 +49,11 @@ def test_singular_values_come_close_to_1_and_singular_vectors_stay(shape: tuple[
     torch.manual_seed(1)
     left, _, right = torch.linalg.svd(torch.randn(shape), full_matrices=False)
     values = torch.linspace(0.02, 1, min(shape))
-    values = values.clamp(min=0.011 * float(values.norm()))
+    values = values.clamp(min=0.041 * float(values.norm(4)))
     result = orthogonalise((left @ torch.diag(values) @ right)[None])[0]
     found = left.mT @ result @ right.mT  # diagonal, if the singular vectors are the same
-    assert found.diagonal().min() >= 0.73
-    assert found.diagonal().max() <= 1.27
+    assert found.diagonal().min() >= 0.71
+    assert found.diagonal().max() <= 1.29
     assert (found - torch.diag(found.diagonal())).abs().max() < 1e-4
 
 
