@@ -10,14 +10,23 @@ from hypothesis import strategies as st
 
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
-from jumok.model.ngram_table import SPACE, NgramTable, hash_ngrams, join_words, number_words, spell
+from jumok.model.ngram_table import (
+    SPACE,
+    NgramTable,
+    hash_ngrams,
+    join_words,
+    number_words,
+    pack_fingerprints,
+    spell,
+    unpack_fingerprints,
+)
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 
 text_of_tokens = st.lists(st.integers(1, 40), min_size=1, max_size=12)
 
 
-def ngram_scores(places: int, classes: int, unit: str = "token") -> NgramScores:
-    sizes: dict[str, Any] = {"ngrams": places, "classes": classes}
+def ngram_scores(places: int, classes: int, unit: str = "token", **options: Any) -> NgramScores:
+    sizes: dict[str, Any] = {"ngrams": places, "classes": classes, **options}
     return NgramScores(preset("tiny", vocabulary=41, task="classifier", **sizes), unit)
 
 
@@ -37,8 +46,9 @@ def test_every_ngram_has_a_row_and_counts_once(tokens: list[int]) -> None:
 
 def test_the_row_of_an_ngram_is_part_of_the_format() -> None:
     """The scores of saved models stand in these rows: another hash would read them from others."""
-    rows, complete = hash_ngrams(np.array([[5, 6, 7]]), 3, 1 << 20)
+    rows, fingerprints, complete = hash_ngrams(np.array([[5, 6, 7]]), 3, 1 << 20)
     assert rows[:, 0].tolist() == [[927507, 903294, 879080], [869176, 633267, 591066], [452953, 626744, 227455]]
+    assert fingerprints[:, 0].tolist() == [[51, 35, 20], [40, 41, 37], [40, 58, 27]]
     assert complete[:, 0].tolist() == [[True] * 3, [True, True, False], [True, False, False]]
 
 
@@ -50,8 +60,24 @@ def test_in_a_small_table_every_row_is_in_range_and_counts_once(places: int) -> 
     found, counted = table.rows(text)
     assert ((found >= 0) & (found < places)).all()
     for row, tokens in enumerate(([5, 6, 7, 8, 9], [11, 12])):
-        hashes, complete = hash_ngrams(np.array([tokens]), 4, places)
+        hashes, _, complete = hash_ngrams(np.array([tokens]), 4, places)
         assert found[row][counted[row]].tolist() == sorted(set(hashes[complete].tolist()))
+
+
+@given(st.lists(st.integers(0, 63), min_size=1, max_size=9))
+def test_fingerprints_are_packed_without_loss(fingerprints: list[int]) -> None:
+    packed = pack_fingerprints(np.array(fingerprints))
+    assert packed.dtype == np.float32
+    assert unpack_fingerprints(packed, np.arange(len(fingerprints))).tolist() == fingerprints
+
+
+def test_of_ngrams_that_meet_in_a_row_only_the_one_it_belongs_to_counts() -> None:
+    """All n-grams meet in a table of one row."""
+    _, [[[owner, other, another]]], _ = hash_ngrams(np.array([[5, 6, 7]]), 1, 1)
+    assert owner not in (other, another)
+    scores, scale = np.ones((1, 1), np.float32), np.ones(1, np.float32)
+    table = NgramTable(scores, scale, longest=1, fingerprints=pack_fingerprints(np.array([owner])))
+    assert table(np.array([[5, 6], [6, 7], [7, 5]])).tolist() == [[1.0], [0.0], [1.0]]
 
 
 @pytest.mark.parametrize("size", [0.01, 1.0])
@@ -91,6 +117,19 @@ def test_attributions_add_up_although_an_ngram_that_comes_twice_counts_once(toke
         scores = layer(text)[0]
         others = (scores.sum() - scores[1]) / (classes - 1)
         torch.testing.assert_close(layer.attribution(text, 1).sum(), scores[1] - others)
+
+
+def test_ngrams_that_a_row_does_not_belong_to_have_no_part_in_the_attribution() -> None:
+    layer, text = ngram_scores(1 << 16, 2, ngram_fingerprints=True), torch.tensor([[5, 6, 7, 8, 9]])
+    torch.nn.init.normal_(layer.scores)
+    assert int(layer.rows(text)[1].sum()) == 0  # of these, none has the fingerprint 0
+    hashes, fingerprints, complete = hash_ngrams(text.numpy(), 4, 1 << 16)
+    belongs = np.zeros(1 << 16, np.int64)
+    belongs[hashes[1:][complete[1:]]] = fingerprints[1:][complete[1:]]  # not to single tokens
+    layer.get_buffer("fingerprints").copy_(torch.from_numpy(pack_fingerprints(belongs)))
+    assert int(layer.rows(text)[1].sum()) == 4 + 3 + 2
+    scores = layer(text)[0]
+    torch.testing.assert_close(layer.attribution(text, 1).sum(), scores[1] - scores[0])
 
 
 SPELLING = torch.zeros(41, LONGEST_TOKEN)  # token 7 is written 70 71, token 3 is written 30

@@ -1,12 +1,15 @@
 """The scores of runs: the minimum of logistic regression, found in one go."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 import torch
 
 from jumok.data.batch import LabelledBatch
 from jumok.model.config import preset
+from jumok.model.ngram_table import LONGEST_NGRAM, hash_ngrams, unpack_fingerprints
 from jumok.model.ngrams import NgramScores
 from jumok.recipes.ngram_fit import INVERSE_PENALTY, fit_ngram_scores, has_many_characters, spelling_of
 from jumok.tokenizer import EOS, FIRST_BYTE, PAD, Tokenizer
@@ -27,8 +30,9 @@ def batches(count: int = 300, seed: int = 0) -> Iterator[LabelledBatch]:
         yield LabelledBatch(text=text, labels=labels, lines=np.zeros(50, np.int64))
 
 
-def fitted() -> NgramScores:
-    layer = NgramScores(preset("tiny", vocabulary=10, task="classifier", classes=2, ngrams=PLACES), "token")
+def fitted(fingerprints: bool = True, places: int = PLACES) -> NgramScores:
+    options = {"classes": 2, "ngrams": places, "ngram_fingerprints": fingerprints}
+    layer = NgramScores(preset("tiny", vocabulary=10, task="classifier", **options), "token")
     fit_ngram_scores(batches(), layer, EVEN)
     return layer
 
@@ -40,9 +44,10 @@ def test_order_of_words_is_learned() -> None:
         assert float((answers == torch.from_numpy(batch.labels)).float().mean()) > 0.95
 
 
-def test_it_is_the_minimum() -> None:
+@pytest.mark.parametrize("fingerprints", [True, False])
+def test_it_is_the_minimum(fingerprints: bool) -> None:
     """Autograd finds no slope where the search ended."""
-    layer = fitted()
+    layer = fitted(fingerprints)
     loud = layer.scale.sqrt()
     weights = (layer.scores / loud.clamp(min=1e-9)[:, None]).requires_grad_()
     loss = weights.square().sum() / 2
@@ -56,6 +61,19 @@ def test_it_is_the_minimum() -> None:
         )
     [slope] = torch.autograd.grad(loss, weights)
     assert float(slope.norm()) < 0.01 * float(loss.detach())
+
+
+def test_a_row_belongs_to_the_ngram_that_is_in_most_texts() -> None:
+    layer = fitted(places=16)
+    seen: Counter[tuple[int, int]] = Counter()
+    for batch in batches():
+        for text in batch.text:
+            hashes, fingerprints, complete = hash_ngrams(text[None], LONGEST_NGRAM["token"], 16)
+            seen.update(set(zip(hashes[complete].tolist(), fingerprints[complete].tolist(), strict=True)))
+    most = {row: max(count for (other, _), count in seen.items() if other == row) for row in range(16)}
+    found = unpack_fingerprints(layer.get_buffer("fingerprints").numpy(), np.arange(16)).tolist()
+    assert [seen[row, mark] for row, mark in enumerate(found)] == [most[row] for row in range(16)]
+    assert len(seen) > 16  # several meet
 
 
 def test_tokens_are_spelled_as_their_text_is() -> None:

@@ -1,6 +1,7 @@
 """The n-grams of a text and their scores, in NumPy: needs no torch, since no gradient ever goes through.
 
-N-grams are found by hash, so there is no list of them to keep: two rare ones may share a row of the table. Axes: B
+N-grams are found by hash, so there is no list of them to keep. Several may meet in a row of the table: it belongs to
+the one whose fingerprint is kept, and the others count as unknown; without fingerprints they share the row. Axes: B
 texts, S tokens, U units (tokens, characters or words), L lengths of n-grams, R = L U, P table rows, C classes, V
 vocabulary.
 """
@@ -14,16 +15,19 @@ LONGEST_NGRAM = {"token": 4, "character": 6, "spaceless": 6, "word": 3}  # in un
 SPACE = ord("▁")  # in a spelling: between words, part of none
 _MULTIPLIER = np.int64(6364136223846793005)  # of Knuth's generator: spreads neighbouring numbers over all the bits
 _UPPER_BITS = np.int64(29)  # the lower bits of a product depend only on the lower bits of its factors
+_UPPERMOST_BITS = np.int64(55)  # above those of any row
+FINGERPRINT_BITS = 6
+_PACKED = 4  # fingerprints in one number, which float32 can hold exactly, the only format of a bundle's weights
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
 
-def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, BoolArray]:
+def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, IntArray, BoolArray]:
     """Hashes of all n-grams of units [B, U], n = 1 … longest: the table row [L, B, U] of the n-gram of each length that
-    begins at each unit, and whether there is one (an n-gram holds no padding)."""
-    hashes, complete = [], []
+    begins at each unit, its fingerprint, and whether there is one (an n-gram holds no padding)."""
+    hashes, fingerprints, complete = [], [], []
     mixed, real = np.zeros_like(units), np.ones_like(units, np.bool_)
     for shift in range(longest):
         unit = np.zeros_like(units)
@@ -31,8 +35,28 @@ def hash_ngrams(units: IntArray, longest: int, rows: int) -> tuple[IntArray, Boo
         mixed = (mixed + unit) * _MULTIPLIER + 1
         real = real & (unit != 0)
         hashes.append((mixed >> _UPPER_BITS) & (rows - 1))
+        fingerprints.append((mixed >> _UPPERMOST_BITS) & ((1 << FINGERPRINT_BITS) - 1))
         complete.append(real)
-    return np.stack(hashes), np.stack(complete)
+    return np.stack(hashes), np.stack(fingerprints), np.stack(complete)
+
+
+def pack_fingerprints(fingerprints: IntArray) -> FloatArray:
+    """The fingerprints of all rows [P] as numbers that hold four each."""
+    padded = np.pad(fingerprints, (0, -len(fingerprints) % _PACKED)).reshape(-1, _PACKED)
+    packed: FloatArray = (padded << FINGERPRINT_BITS * np.arange(_PACKED)).sum(1).astype(np.float32)
+    return packed
+
+
+def unpack_fingerprints(packed: FloatArray, rows: IntArray) -> IntArray:
+    """The fingerprints of some rows [...]."""
+    shifts = FINGERPRINT_BITS * (rows % _PACKED)
+    result: IntArray = packed[rows // _PACKED].astype(np.int64) >> shifts & ((1 << FINGERPRINT_BITS) - 1)
+    return result
+
+
+def packed_size(rows: int) -> int:
+    """How many numbers the fingerprints of so many rows are."""
+    return -(-rows // _PACKED)
 
 
 def spell(text: IntArray, spelling: FloatArray) -> IntArray:
@@ -79,18 +103,17 @@ class NgramTable:
     longest: int  # units of an n-gram
     spelling: FloatArray | None = None  # [V, W] the characters of every token, if the units are made of them
     words: bool = False  # the units are words, not single characters
+    fingerprints: FloatArray | None = None  # of the n-gram that each row belongs to, as `pack_fingerprints` gives them
 
     def rows(self, text: IntArray) -> tuple[IntArray, BoolArray]:
         """The rows [B, R] of the n-grams of texts [B, S] in ascending order, and which entries count: each row once."""
-        rows = len(self.scores)
-        hashes, complete = hash_ngrams(self._units(text), self.longest, rows)
-        lengths, texts, units = hashes.shape
-        found = np.where(complete, hashes, rows).transpose(1, 0, 2)  # incomplete ones come last
-        found = found.reshape(texts, lengths * units)
-        found.sort(1)
-        new = np.ones_like(found, np.bool_)
-        new[:, 1:] = found[:, 1:] != found[:, :-1]
-        return np.minimum(found, rows - 1), new & (found < rows)
+        found, known = self._hashes(text)
+        return _each_once(found, known, len(self.scores))
+
+    def keys(self, text: IntArray) -> tuple[IntArray, BoolArray]:
+        """As `rows`, for all n-grams, whatever rows belong to: row and fingerprint of each, in one number [B, R]."""
+        found, fingerprints, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
+        return _each_once(found << FINGERPRINT_BITS | fingerprints, complete, len(self.scores) << FINGERPRINT_BITS)
 
     def __call__(self, text: IntArray) -> FloatArray:
         """Scores [B, C] of texts [B, S]."""
@@ -104,7 +127,7 @@ class NgramTable:
         """How much each token of a text [1, S] adds to the score of a class, less the mean of the others: [S].
         The score of an n-gram is shared equally by its occurrences and their tokens, so that all parts add up."""
         text = _without_end_alone(text)
-        hashes, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
+        hashes, complete = self._hashes(text)
         others = (self.scores.sum(1) - self.scores[:, chosen]) / max(1, self.scores.shape[1] - 1)
         found, counted = self.rows(text)
         norm = self._norms(np.nonzero(counted)[0], found[counted], 1)
@@ -121,6 +144,13 @@ class NgramTable:
             owners = np.repeat(np.arange(text.shape[1]), (self.spelling[text[0]] != 0).sum(1))
             result = np.bincount(owners, result, text.shape[1])
         return result.astype(np.float32)
+
+    def _hashes(self, text: IntArray) -> tuple[IntArray, BoolArray]:
+        """The row [L, B, U] of each n-gram, and whether there is one that the row belongs to."""
+        found, fingerprints, complete = hash_ngrams(self._units(text), self.longest, len(self.scores))
+        if self.fingerprints is not None:
+            complete &= unpack_fingerprints(self.fingerprints, found) == fingerprints
+        return found, complete
 
     def _units(self, text: IntArray) -> IntArray:
         """The tokens, their characters or words."""
@@ -143,6 +173,18 @@ class NgramTable:
         """The root of the sum of squared scales of each text's n-grams; 1 for a text without any."""
         squares = np.bincount(texts, self.scale[rows], count)
         return np.sqrt(np.where(squares > 0, squares, 1.0))
+
+
+def _each_once(values: IntArray, known: BoolArray, above: int) -> tuple[IntArray, BoolArray]:
+    """The known values [L, B, U] of each text in ascending order [B, R], and which entries count: each value once.
+    All are below `above`."""
+    lengths, texts, units = values.shape
+    found = np.where(known, values, above).transpose(1, 0, 2)  # others come last
+    found = found.reshape(texts, lengths * units)
+    found.sort(1)
+    new = np.ones_like(found, np.bool_)
+    new[:, 1:] = found[:, 1:] != found[:, :-1]
+    return np.minimum(found, above - 1), new & (found < above)
 
 
 def _without_end_alone(text: IntArray) -> IntArray:

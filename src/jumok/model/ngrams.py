@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from jumok.model.config.classifier import ClassifierConfig
-from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable
+from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable, packed_size
 
 LONGEST_TOKEN = 16  # characters of a token
 
@@ -29,27 +29,31 @@ class NgramScores(nn.Module):
         self.spelling: Tensor | None
         spelling = torch.zeros(config.vocabulary, LONGEST_TOKEN)  # code points: exact in float32
         self.register_buffer("spelling", spelling if unit != "token" else None)
+        self.fingerprints: Tensor | None
+        fingerprints = torch.zeros(packed_size(config.ngrams))
+        self.register_buffer("fingerprints", fingerprints if config.ngram_fingerprints else None)
 
     def rows(self, text: Int[Tensor, "B S"]) -> tuple[Int[Tensor, "B R"], Bool[Tensor, "B R"]]:
         """The table rows of a text's n-grams in ascending order, and which entries count: each row once."""
-        found, counted = self._table().rows(text.cpu().numpy())
+        found, counted = self.table().rows(text.cpu().numpy())
         return torch.from_numpy(found).to(text.device), torch.from_numpy(counted).to(text.device)
 
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        return torch.from_numpy(self._table()(text.cpu().numpy())).to(text.device)
+        return torch.from_numpy(self.table()(text.cpu().numpy())).to(text.device)
 
     def attribution(self, text: Int[Tensor, "1 S"], chosen: int) -> Float[Tensor, " S"]:
         """How much each token adds to the score of a class, less the mean of the others."""
-        return torch.from_numpy(self._table().attribution(text.cpu().numpy(), chosen)).to(text.device)
+        return torch.from_numpy(self.table().attribution(text.cpu().numpy(), chosen)).to(text.device)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "NgramScores":
         """The table stays in the memory of the host, where NumPy reads it, wherever the model is moved."""
         return self
 
-    def _table(self) -> NgramTable:
+    def table(self) -> NgramTable:
         """The same memory, for NumPy."""
-        spelling = None if self.spelling is None else self.spelling.numpy()
-        return NgramTable(self.scores.numpy(), self.scale.numpy(), self.longest, spelling, self.unit == "word")
+        spelling, fingerprints = (None if part is None else part.numpy() for part in (self.spelling, self.fingerprints))
+        scores, scale = self.scores.numpy(), self.scale.numpy()
+        return NgramTable(scores, scale, self.longest, spelling, self.unit == "word", fingerprints)
 
     def extra_repr(self) -> str:
         return f"{len(self.scores):,} rows"

@@ -84,11 +84,13 @@ class ClassifierRecipe(LabelledRecipe):
             )
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
-        unit = "character+spaceless+token" if has_many_characters(self.corpus.tokenizer) else "word+token"
+        many = has_many_characters(self.corpus.tokenizer)
+        unit = "character+spaceless+token" if many else "word+token"
         ngrams = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_NGRAM["token"] * facts["tokens"])
         return (
             Choice("model.ngrams", 1 << ngrams.bit_length() - 1, "scores for the n-grams of these texts"),
             Choice("model.ngram_unit", unit, "suits the script of these texts"),
+            Choice("model.ngram_fingerprints", not many, f"{'no' if many else 'a'} gain with this unit"),
             Choice("batch.tokens", tokens, f"about {tokens * facts['examples'] // facts['tokens']} texts at a time"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", DROPOUT, "suits a classifier"),

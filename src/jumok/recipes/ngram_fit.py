@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import LabelledBatch
-from jumok.model.ngram_table import SPACE
+from jumok.model.ngram_table import FINGERPRINT_BITS, SPACE, IntArray, pack_fingerprints
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer, lower_case
 from jumok.training.optimizer import LBFGS
@@ -74,19 +75,41 @@ def has_many_characters(tokenizer: Tokenizer) -> bool:
 
 
 def _collect(batches: Iterable[LabelledBatch], ngrams: NgramScores, most_texts: int) -> _TextNgrams:
-    hashes: list[Tensor] = []
-    counts: list[Tensor] = []
-    labels: list[Tensor] = []
+    """The n-grams of the texts. With fingerprints, each row of the table first gets that of its most frequent n-gram,
+    and the others are left out."""
+    keys: list[npt.NDArray[np.uint32]] = []
+    counts: list[IntArray] = []
+    labels: list[IntArray] = []
+    table = ngrams.table()
     total = texts = 0
     for batch in batches:
-        hashed, counted = ngrams.rows(torch.from_numpy(batch.text))
-        hashes.append(hashed[counted].int())
+        of_text, counted = table.rows(batch.text) if table.fingerprints is None else table.keys(batch.text)
+        keys.append(of_text[counted].astype(np.uint32))
         counts.append(counted.sum(1))
-        labels.append(torch.from_numpy(batch.labels))
-        total, texts = total + len(hashes[-1]), texts + len(batch.labels)
+        labels.append(batch.labels)
+        total, texts = total + len(keys[-1]), texts + len(batch.labels)
         if total >= MOST_NGRAMS or texts >= most_texts:
             break
-    return _TextNgrams(torch.cat(hashes), torch.cat(counts), torch.cat(labels))
+    found: npt.NDArray[np.uint32] = np.concatenate(keys)
+    count = np.concatenate(counts)
+    if ngrams.fingerprints is not None:
+        fingerprints = _most_frequent(found, len(ngrams.scores))
+        ngrams.fingerprints.copy_(torch.from_numpy(pack_fingerprints(fingerprints)))
+        known = fingerprints[found >> FINGERPRINT_BITS] == found & ((1 << FINGERPRINT_BITS) - 1)
+        count = np.bincount(np.repeat(np.arange(len(count)), count)[known], minlength=len(count))
+        found = found[known] >> np.uint32(FINGERPRINT_BITS)
+    return _TextNgrams(*map(torch.from_numpy, (found.astype(np.int32), count, np.concatenate(labels))))
+
+
+def _most_frequent(keys: npt.NDArray[np.uint32], rows: int) -> IntArray:
+    """[P] the fingerprint of the n-gram of each row that is in most texts. `keys` are those of `NgramTable.keys`, the
+    n-grams of all texts."""
+    different, frequency = np.unique(keys, return_counts=True)
+    by_frequency = different[np.lexsort((different, frequency))]
+    result = np.zeros(rows, np.int64)
+    # Of several for one row, the last one stays.
+    result[by_frequency >> FINGERPRINT_BITS] = by_frequency & ((1 << FINGERPRINT_BITS) - 1)
+    return result
 
 
 def _log_count_ratios(found: _TextNgrams, places: int, classes: int) -> Tensor:

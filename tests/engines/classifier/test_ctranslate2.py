@@ -28,6 +28,7 @@ CARD = {"classes": {"a": 1, "b": 2, "c": 3}, "metrics": {"temperature": 2.0}}
 VARIANTS: list[dict[str, Any]] = [
     {"norm": "pre", "window": 8, "ngrams": 256},
     {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "word+token"},
+    {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "word+token", "ngram_fingerprints": True},
     {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "character+spaceless+token"},
     {"norm": "post", "activation": "gelu", "attention_bias": True, "pooling": "max"},
     {"norm": "post", "window": 8, "pooling": "answers"},
@@ -52,6 +53,8 @@ def save_model(directory: Path, tokenizer: Tokenizer, **changes: Any) -> Path:
         torch.nn.init.uniform_(part.get_parameter("scale"))
         if part.spelling is not None:
             part.get_buffer("spelling").copy_(spelling_of(tokenizer, part.unit))
+        if part.fingerprints is not None:
+            part.fingerprints.copy_(torch.randint(1 << 24, part.fingerprints.shape))
     larger = {name: 2 * weight for name, weight in model.named_parameters()}
     weights = {name: weight.detach().float().numpy() for name, weight in (model.state_dict() | larger).items()}
     config = model.config.to_dict()

@@ -53,6 +53,7 @@ class Ctranslate2Classifier:
                 LONGEST_NGRAM[unit],
                 weights.get(f"ngrams.{number}.spelling"),
                 unit == "word",
+                weights.get(f"ngrams.{number}.fingerprints"),
             )
             for number, unit in enumerate(self._config.ngram_units)
         ]

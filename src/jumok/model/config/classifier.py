@@ -23,6 +23,7 @@ class ClassifierConfig(ModelConfig):
     ngrams: int = 0  # rows of the hashed table of n-gram scores, a power of 2; 0: no such scores
     # token | character | both of them | word+token | character+spaceless+token: n-grams of each, scored apart and added
     ngram_unit: str = "token"
+    ngram_fingerprints: bool = False  # of several n-grams that meet in a row, only one is scored
 
     choices = {**ModelConfig.choices, "pooling": POOLINGS, "ngram_unit": NGRAM_UNITS}  # noqa: RUF012 (ClassVar above)
     may_be_zero = frozenset({"window", "ngrams"})
