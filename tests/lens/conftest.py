@@ -24,9 +24,10 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train([side for _ in range(300) for side in make_pair(rng)], 400)
 
 
-@pytest.fixture(params=["post", "pre"])
+@pytest.fixture(params=["post", "pre", "rotary"])
 def translator(request: pytest.FixtureRequest, tokenizer: Tokenizer) -> TextTranslator:
-    return make_translator(tokenizer, norm=request.param)
+    rotary = request.param == "rotary"
+    return make_translator(tokenizer, norm="pre" if rotary else request.param, rotary=rotary)
 
 
 @pytest.fixture

@@ -61,6 +61,8 @@ class Reference:
                 split(self.linear(f"{module}.key_value", memory, slice(i * d_model, (i + 1) * d_model)))
                 for i in range(2)
             )
+        if self.config.rotary and memory is None and ".0." not in module:
+            q, k = self.rotated(q), self.rotated(k)
         scores = torch.einsum("hqd,hkd->hqk", q, k) / math.sqrt(width)
         masked = scores if mask is None else scores.masked_fill(~mask, -math.inf)
         weights = nn.Softmax(-1)(masked)
@@ -72,6 +74,17 @@ class Reference:
             values["mask"] = mask
         self.values |= {f"{name}.{part}": value for part, value in values.items()}
         return values["output"]
+
+    def rotated(self, x: Tensor) -> Tensor:
+        """Number i and number i + K/2 are one complex number, which is turned by pos / 10000^(2i/K)."""
+        half = x.shape[-1] // 2
+        angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] / 10000 ** (
+            torch.arange(half, dtype=torch.float64) / half
+        )
+        turned = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(
+            torch.ones_like(angle), angle
+        )
+        return torch.cat((turned.real, turned.imag), -1).float()
 
     def feed_forward(self, name: str, module: str, x: Tensor) -> Tensor:
         activation = nn.ReLU() if self.config.activation == "relu" else nn.GELU()

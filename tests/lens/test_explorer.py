@@ -22,7 +22,7 @@ from jumok.errors import ConfigError, ShapeError
 from jumok.lens import saved as saved_module
 from jumok.lens import translator as lens_translator
 from jumok.lens.explorer import Explorer, web_files
-from jumok.lens.glossary import MEANINGS
+from jumok.lens.glossary import MEANINGS, ROTATED
 from jumok.lens.saved import LARGEST_PAGE, saved_page, saved_start
 from jumok.lens.session import Entry, Session
 from jumok.model.config import preset
@@ -338,5 +338,5 @@ def test_the_page_names_no_other_site() -> None:
 def test_formulas_in_words_are_those_of_the_glossary() -> None:
     english = json.loads(web_files()["en.json"])
     said = {key.removeprefix("formula."): text for key, text in english.items() if key.startswith("formula.")}
-    assert said.items() <= {kind: meaning.formula for kind, meaning in MEANINGS.items()}.items()
+    assert said.items() <= {kind: meaning.formula for kind, meaning in (MEANINGS | ROTATED).items()}.items()
     assert said

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from small_models import make_translator
 
 from jumok import lens
 from jumok.engines.translator.text import TextTranslator
 from jumok.errors import ConfigError
 from jumok.lens import changed, mean_outputs
 from jumok.lens.traces import Trace
+from jumok.tokenizer import Tokenizer
 
 TEXT, TARGET = "cat dog tree house .", "고양이 개 나무 ."
 
@@ -99,6 +101,29 @@ def test_positions_are_removed_shifted_or_shuffled(translator: TextTranslator) -
         output = translator.translate(TEXT, max_ratio=0.1)
         assert lens.trace(translator, TEXT, max_ratio=0.1).output == output
     assert not np.allclose(shuffled, table, atol=1e-3)
+
+
+def test_without_positions_the_order_of_the_words_does_not_matter(translator: TextTranslator) -> None:
+    def states(text: str) -> np.ndarray:
+        return lens.trace(translator, text, target=TARGET)["encoder.output"].values.sum(0)
+
+    one, other = "cat dog tree house .", "house cat tree dog ."
+    assert not np.allclose(states(one), states(other), atol=1e-3)
+    with changed(translator, positions="removed"):
+        np.testing.assert_allclose(states(one), states(other), atol=1e-4)
+
+
+def test_rotations_are_shifted_and_shuffled_too(tokenizer: Tokenizer) -> None:
+    translator = make_translator(tokenizer, norm="pre", rotary=True)
+    rotations = translator.engine.model.encoder.rotations  # type: ignore[attr-defined]
+    like = torch.zeros(1)
+    plain = rotations(like, 40)
+    with changed(translator, positions=2):
+        torch.testing.assert_close(rotations(like, 38), plain[:, 2:])
+    with changed(translator, positions="shuffled", seed=3):
+        shuffled = rotations(like, 40)
+        torch.testing.assert_close(rotations(like, 1, 7), shuffled[:, 7:8])  # as in a step of decoding
+    assert not torch.equal(shuffled, plain)
 
 
 @pytest.mark.parametrize("positions", ["removed", "shuffled", 2])

@@ -14,7 +14,11 @@ from jumok.errors import ShapeError
 from jumok.model.cache import DecoderCache, KeyValues
 
 TEXT = 8  # tokens
-SETTINGS = [{"norm": "post", "positions": "sinusoidal"}, {"norm": "pre", "positions": "learned", "d_k": 3, "d_v": 5}]
+SETTINGS = [
+    {"norm": "post", "positions": "sinusoidal"},
+    {"norm": "pre", "positions": "learned", "d_k": 3, "d_v": 5},
+    {"norm": "pre", "rotary": True},
+]
 compositions = st.lists(st.integers(1, TEXT), min_size=1).map(
     lambda steps: [step for end, step in enumerate(steps) if sum(steps[: end + 1]) <= TEXT]
 )
@@ -166,7 +170,7 @@ def test_several_hypotheses_of_a_sentence_are_like_repeating_the_source(
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("changes", SETTINGS, ids=["post", "pre"])
+@pytest.mark.parametrize("changes", SETTINGS, ids=["post", "pre", "rotary"])
 def test_beams_that_move_multiply_and_leave(
     build: Callable[..., Any], some_ids: Callable[..., Tensor], changes: dict[str, Any]
 ) -> None:

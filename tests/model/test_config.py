@@ -68,6 +68,8 @@ def settings_of_a_model(draw: st.DrawFn) -> dict[str, Any]:
         "ngram_unit": draw(st.sampled_from(NGRAM_UNITS)),
         "ngram_fingerprints": draw(st.booleans()),
     }
+    width = everything["d_k"] or everything["d_model"] // heads
+    everything["rotary"] = width % 2 == 0 and draw(st.booleans())
     names = {field.name for field in fields(CONFIGS[task])}
     return {name: value for name, value in everything.items() if name in names}
 
@@ -191,6 +193,8 @@ GOOD: dict[str, Any] = {"vocabulary": 100, "d_model": 12, "heads": 3}
         ({"activation": "swish"}, r"activation='swish'.*gelu, relu"),
         ({"norm": "posts"}, r"norm='posts'.*Did you mean \"post\""),
         ({"positions": "rotary"}, r"positions='rotary'.*learned, sinusoidal"),
+        ({"rotary": True, "d_k": 5}, r"rotary=true.*5 wide, which is odd"),
+        ({"rotary": 1}, r"rotary=1.*true or false"),
         ({"task": "classifier", "pooling": "means"}, r"pooling='means'.*Did you mean \"mean\""),
         ({"task": "translater"}, r"'translater'.*Did you mean \"translator\""),
         ({"d_modle": 4}, r'"d_modle".*Did you mean "d_model"'),

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.errors import ConfigError, ShapeError
-from jumok.model.positions import LearnedPositions, SinusoidalPositions, make_positions, sinusoids
+from jumok.model.positions import (
+    LearnedPositions,
+    Rotations,
+    SinusoidalPositions,
+    make_positions,
+    rotate,
+    rotations,
+    sinusoids,
+)
 
 
 def by_the_formula(position: int, d_model: int) -> np.ndarray:
@@ -133,3 +141,42 @@ def test_negative_lengths(length: int, start: int) -> None:
 def test_negative_start(module: SinusoidalPositions | LearnedPositions) -> None:
     with pytest.raises(ShapeError, match="start=-1"):
         module(torch.zeros(1, 1, 4), -1)
+
+
+@given(st.integers(0, 3_000), st.integers(1, 20).map(lambda half: 2 * half))
+def test_a_rotation_turns_pairs_of_numbers_by_the_angles_of_the_sinusoids(position: int, width: int) -> None:
+    x = torch.randn(1, 1, 1, width, dtype=torch.float64)
+    first, second = x[0, 0, 0].view(2, width // 2).numpy()
+    angles = position / np.power(np.float64(10000), np.arange(0, width, 2) / width)
+    turned = (first + 1j * second) * np.exp(1j * angles)
+    result = rotate(x, rotations(1, width, position).double())[0, 0, 0].numpy()
+    np.testing.assert_allclose(result, np.concatenate([turned.real, turned.imag]), atol=1e-6)
+
+
+def test_products_of_rotated_queries_and_keys_depend_on_how_far_apart_they_stand() -> None:
+    q, k = torch.randn(2, 1, 1, 1, 8, dtype=torch.float64).expand(2, 1, 1, 30, 8)
+    turn = rotations(30, 8).double()
+    products = (rotate(q, turn) @ rotate(k, turn).mT)[0, 0]
+    for distance in (-7, 0, 3):
+        along = products.diagonal(distance)
+        torch.testing.assert_close(along, along[:1].expand_as(along), atol=1e-6, rtol=0)
+    assert products[0].std() > 0.01  # they do depend on that
+
+
+def test_the_gradient_of_a_rotation_is_that_of_its_formula() -> None:
+    x = torch.randn(2, 5, 3, 6, dtype=torch.float64, requires_grad=True)
+    turn = rotations(5, 6).double()
+    assert torch.autograd.gradcheck(lambda heads: rotate(heads.transpose(1, 2), turn), (x,))
+
+
+def test_rotations_grow_with_the_text_and_can_be_trained_with_after_inference() -> None:
+    module = Rotations(6)
+    with torch.inference_mode():
+        module(torch.zeros(1), 500)
+    for length, start in ((3, 0), (400, 0), (1, 2_000), (4, 1)):
+        assert torch.equal(module(torch.zeros(1), length, start), rotations(length, 6, start))
+    x = torch.randn(1, 1, 400, 6, requires_grad=True)
+    rotate(x, module(x, 400)).sum().backward()
+    assert x.grad is not None
+    assert module(torch.zeros(1, dtype=torch.float64), 4).dtype == torch.float64
+    assert not module.state_dict()

@@ -362,7 +362,7 @@ def test_a_plan_says_what_training_would_do_and_leaves_nothing(tmp_path: Path) -
     assert config["stop"]["steps"] == planned.steps == record["settings"]["stop"]["steps"]
 
 
-def test_tiny_has_few_wide_layers_fitted_vectors_and_learns_by_muon_unless_something_else_is_asked_for(
+def test_tiny_has_few_wide_layers_rotations_fitted_vectors_and_learns_by_muon_unless_something_else_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = write_task(tmp_path, 60, str)
@@ -371,31 +371,34 @@ def test_tiny_has_few_wide_layers_fitted_vectors_and_learns_by_muon_unless_somet
         model = plan("translator", *corpus, steps=3, preset=preset, settings=settings).settings
         config = preset_config(preset, vocabulary=300, **model.model)
         sizes = (config.to_dict()[name] for name in ("encoder_layers", "decoder_layers", "d_model"))
-        return model.optimizer.name, *sizes, model.init.embeddings
+        return model.optimizer.name, *sizes, model.init.embeddings, config.to_dict().get("rotary")
 
-    assert found("tiny") == ("muon", 2, 2, 192, "cooccurrence")
+    assert found("tiny") == ("muon", 2, 2, 192, "cooccurrence", True)
     asked = {"optimizer.name": "adam", "model.encoder_layers": 4, "model.decoder_layers": 3, "model.d_model": 128}
-    assert found("tiny", **asked, **{"init.embeddings": "random"}) == ("adam", 4, 3, 128, "random")
-    assert found("base") == (None, 6, 6, 512, "random")
-    assert found("rnn") == (None, 2, 2, 192, "random")
+    asked |= {"init.embeddings": "random", "model.rotary": False}
+    assert found("tiny", **asked) == ("adam", 4, 3, 128, "random", False)
+    assert found("tiny", **{"model.heads": 64})[-1] is False  # 3 wide, and no number would be the other's half
+    assert found("base") == (None, 6, 6, 512, "random", False)
+    assert found("rnn") == (None, 2, 2, 192, "random", None)
     monkeypatch.setattr("jumok.recipes.translator.MOST_FITTED", 10)
-    assert found("tiny") == ("muon", 2, 2, 192, "random")
+    assert found("tiny") == ("muon", 2, 2, 192, "random", True)
 
 
-def test_a_tiny_language_model_has_few_wide_layers_and_learns_by_muon_too(tmp_path: Path) -> None:
+def test_a_tiny_language_model_has_few_wide_layers_rotations_and_learns_by_muon_too(tmp_path: Path) -> None:
     text = tmp_path / "passages.txt"
     text.write_text("\n\n".join(sequences(60, seed=0)), encoding="utf-8")
     plans = {size: plan("language_model", text, steps=3, preset=size) for size in ("tiny", "small")}
     assert {size: found.settings.optimizer.name for size, found in plans.items()} == {"tiny": "muon", "small": None}
     assert plans["tiny"].settings.model["d_model"] == 192
-    assert "d_model" not in plans["small"].settings.model
+    assert plans["tiny"].settings.model["rotary"]
+    assert not {"d_model", "rotary"} & plans["small"].settings.model.keys()
 
 
 def test_a_run_of_an_earlier_version_keeps_its_sizes_and_its_optimizer_when_settings_change(tmp_path: Path) -> None:
     """It recorded neither: `tiny` had the sizes of the table, and learned by Adam."""
     corpus = write_task(tmp_path, 60, str)
     run, asked = tmp_path / "run", {"batch.tokens": 200}
-    sizes = {"encoder_layers": 4, "decoder_layers": 4, "d_model": 128, "d_ff": 256}
+    sizes = {"encoder_layers": 4, "decoder_layers": 4, "d_model": 128, "d_ff": 256, "rotary": False}
     before = {**asked, **{f"model.{name}": size for name, size in sizes.items()}, "optimizer.name": "adam"}
     train_translator(*corpus, out=run, steps=2, preset="tiny", settings=before)
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))

@@ -126,6 +126,8 @@ def _fill_stack(spec: Any, config: ModelConfig, weights: Weights, stack: str, at
         _norm(spec.layer_norm, weights, f"{stack}.norm")
     for number, layer in enumerate(spec.layer):
         name = f"{stack}.layers.{number}"
+        if config.rotary and number:
+            layer.self_attention = _rotary_attention(config.key_width)
         _linear(layer.self_attention.linear[0], weights, f"{name}.{attention}.query_key_value")
         _linear(layer.self_attention.linear[1], weights, f"{name}.{attention}.output")
         _norm(layer.self_attention.layer_norm, weights, f"{name}.add_norm_1.norm")
@@ -146,6 +148,13 @@ def _positions(config: ModelConfig, weights: Weights) -> npt.NDArray[np.float32]
     position = np.arange(EXPORTED_POSITIONS, dtype=np.float64)[:, None]
     angle = position * 10000.0 ** (-np.arange(0, config.d_model, 2, dtype=np.float64) / config.d_model)
     return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(EXPORTED_POSITIONS, -1).astype(np.float32)
+
+
+def _rotary_attention(width: int) -> Any:
+    """The specification of a self-attention that rotates its queries and keys, `width` wide, as `rotate` does."""
+    from ctranslate2.specs import attention_spec
+
+    return attention_spec.MultiHeadAttentionSpec(self_attention=True, rotary_dim=width, rotary_interleave=False)
 
 
 def _linear(spec: Any, weights: Weights, name: str) -> None:

@@ -1,6 +1,7 @@
 """What each traced value is: its formula, and the line of the model that computes it."""
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,6 +64,13 @@ MEANINGS = {
 LEARNED_POSITIONS = {
     "positions": Meaning("a trained vector for each position", "jumok.model.positions:LearnedPositions")
 }
+ROTATED = {
+    f"self.{letter}": Meaning(
+        f"x · W^{letter.upper()}, split into heads; from layer 1 on, rotated by its position",
+        "jumok.model.positions:rotate",
+    )
+    for letter in ("q", "k")
+}
 
 
 @cache
@@ -78,12 +86,14 @@ def source_line(reference: str) -> str:
     return f"{path.as_posix()}:{inspect.getsourcelines(found)[1]}"
 
 
-def glossary(task: str, positions: str) -> dict[str, dict[str, str]]:
-    """The formula and the source line of every kind of value. `positions` is that of the config. `MEANINGS` of a task's
+def glossary(task: str, config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The formula and the source line of every kind of value, of a model with this config. `MEANINGS` of a task's
     own file are those that it alone has, or that are something else there; "decoder.ids" are those of the decoder only.
     They have a `kind` of their own: the page has no words for it in other languages."""
-    own = (LEARNED_POSITIONS if positions == "learned" else {}) | getattr(lens_module(task), "MEANINGS", {})
-    found = {kind: _described(meaning) for kind, meaning in MEANINGS.items()}
+    own = LEARNED_POSITIONS if config.get("positions") == "learned" else {}
+    own = own | getattr(lens_module(task), "MEANINGS", {})
+    shared = MEANINGS | (ROTATED if config.get("rotary") else {})
+    found = {kind: _described(meaning) for kind, meaning in shared.items()}
     return found | {kind: {**_described(meaning), "kind": f"{task}.{kind}"} for kind, meaning in own.items()}
 
 

@@ -3,17 +3,18 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from jumok.errors import ConfigError, did_you_mean, require_choice
 from jumok.lens.tracing import CHANGES, torch_engine
 from jumok.model.attention import Attend, attention_weights
 from jumok.model.devices import widest_float
-from jumok.model.positions import NoPositions
+from jumok.model.positions import NoPositions, Rotations
 from jumok.model.recording import attentions
 from jumok.seeds import bit_stream
 
@@ -68,6 +69,8 @@ def changed(
         if isinstance(network.embed.positions, NoPositions):
             raise ConfigError("This model has no positional encoding that could be changed. Leave out `positions=`.")
         hooks.append((network.embed.positions.register_forward_hook, _other_positions(positions, seed)))
+        turning = [module for module in network.modules() if isinstance(module, Rotations)]
+        hooks += [(module.register_forward_hook, _other_rotations(positions, seed)) for module in turning]
     with ExitStack() as stack:
         for register, hook in hooks:
             stack.callback(register(hook).remove)
@@ -158,11 +161,37 @@ def _other_positions(positions: str | int, seed: int) -> Any:
         if isinstance(positions, int):
             shifted: Tensor = module.forward(x, start + positions)
             return shifted
-        end = start + x.shape[1]
-        # The order of the first n positions is the same for every n up to a limit, so that decoding steps agree.
-        limit = max(64, 1 << (end - 1).bit_length())
-        order = np.random.Generator(bit_stream(seed, "positions", limit)).permutation(limit)
-        table: Tensor = module.forward(x.new_zeros(1, limit, x.shape[2]), 0)[0]
-        return x + table[torch.from_numpy(order[start:end]).to(x.device)]
+        order = _shuffled(start, x.shape[1], seed)
+        table: Tensor = module.forward(x.new_zeros(1, len(order.all), x.shape[2]), 0)[0]
+        return x + table[order.chosen.to(x.device)]
 
     return change
+
+
+def _other_rotations(positions: str | int, seed: int) -> Any:
+    """A forward hook of `Rotations` for the same change."""
+
+    def change(module: Rotations, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        like, length, start = (*inputs, 0)[:3]
+        if positions == "removed":
+            unturned: Tensor = torch.stack((torch.ones_like(output[0]), torch.zeros_like(output[1])))
+            return unturned
+        if isinstance(positions, int):
+            return module.forward(like, length, start + positions)
+        order = _shuffled(start, length, seed)
+        return module.forward(like, len(order.all))[:, order.chosen.to(output.device)]
+
+    return change
+
+
+class _Order(NamedTuple):
+    all: Int[Tensor, " L"]  # every position up to a limit, shuffled
+    chosen: Int[Tensor, " T"]  # those that stand at some positions
+
+
+def _shuffled(start: int, length: int, seed: int) -> _Order:
+    """The positions that stand, shuffled, where `length` positions from `start` on did. The order of the first n is the
+    same for every n up to a limit, so that decoding steps agree."""
+    limit = max(64, 1 << (start + length - 1).bit_length())
+    order = torch.from_numpy(np.random.Generator(bit_stream(seed, "positions", limit)).permutation(limit))
+    return _Order(order, order[start : start + length])

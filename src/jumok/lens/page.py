@@ -40,7 +40,7 @@ def document(trace: Trace, *, identity: str = "", room: int | None = None) -> di
         "predictions": predictions(trace),
         "arrays": {name: _described(trace, name) for name in shown},
         "tokens": _shown_tokens(trace),
-        "glossary": glossary(trace.task, trace.facts["config"].get("positions", "")),
+        "glossary": glossary(trace.task, trace.facts["config"]),
         "unknown": _is_unknown(trace),
         "left_out": [],
     }

@@ -1,7 +1,7 @@
 """The Transformer, one idea a file. Figure 1 of the paper, box by box, and where each box is:
 
     Input / Output Embedding      embeddings.py     scaled by √d_model; the same matrix is the final Linear
-    Positional Encoding           positions.py      sinusoids of any length, or learned
+    Positional Encoding           positions.py      sinusoids of any length, or learned; and rotations, which are later
     Multi-Head Attention          attention.py      self, masked and encoder–decoder: one class
       Mask (opt.)                 masks.py          True = may be attended to
     Add & Norm                    layers.py         AddNorm

@@ -11,6 +11,7 @@ from jumok.errors import ConfigError, ShapeError, require_at_least
 from jumok.model.cache import KeyValues
 from jumok.model.dropout import Dropout
 from jumok.model.masks import check_mask
+from jumok.model.positions import rotate
 
 SHORT = 64  # tokens
 
@@ -144,25 +145,34 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "B T Dq"],
         memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
+        rotation: Float[Tensor, "2 T K"] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Self-attention of `x`, or attention of `x` to `memory`."""
+        """Self-attention of `x`, with queries and keys rotated if a `rotation` is given, or attention of `x` to
+        `memory`."""
         if (memory is None) != (self.d_memory is None) or isinstance(memory, tuple) != isinstance(self.d_memory, tuple):
             raise ShapeError(
                 f"Attention built with d_memory={self.d_memory} needs that for memory: "
                 "None for self-attention, a tensor for one width, a pair (keys, values) for two."
             )
         if memory is None:
-            return self.extend(x, None, mask)[0]
+            return self.extend(x, None, mask, rotation)[0]
         return self.look_up(x, self.remember(memory), mask)
 
     def extend(
-        self, x: Float[Tensor, "B T Dq"], past: KeyValues | None, mask: Bool[Tensor, "..."] | None
+        self,
+        x: Float[Tensor, "B T Dq"],
+        past: KeyValues | None,
+        mask: Bool[Tensor, "..."] | None,
+        rotation: Float[Tensor, "2 T K"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], KeyValues]:
-        """Self-attention of `x` with a past; returns the output, and the past extended by `x`."""
+        """Self-attention of `x` with a past; returns the output, and the past extended by `x`. The `rotation` of the
+        positions of `x`, if there is one, turns its queries and keys."""
         q, k, v = self.query_key_value(x).split(self._widths(), dim=-1)
-        keys, values = self._split(k, self.d_k), self._split(v, self.d_v)
+        queries, keys, values = self._split(q, self.d_k), self._split(k, self.d_k), self._split(v, self.d_v)
+        if rotation is not None:
+            queries, keys = rotate(queries, rotation), rotate(keys, rotation)
         present = KeyValues(keys, values) if past is None else past.append(keys, values)
-        return self._mix(self._split(q, self.d_k), present, mask), present
+        return self._mix(queries, present, mask), present
 
     def remember(self, memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor]) -> KeyValues:
         """The keys and values of a memory, computed once for any number of queries."""

@@ -89,8 +89,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.add_norm_2 = AddNorm(d_model, norm=norm, dropout=dropout)
 
-    def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "B S D"]:
-        attended = self.attention(self.add_norm_1.before(x), mask=mask)
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        mask: Bool[Tensor, "..."] | None = None,
+        rotation: Float[Tensor, "2 S K"] | None = None,
+    ) -> Float[Tensor, "B S D"]:
+        attended = self.attention(self.add_norm_1.before(x), mask=mask, rotation=rotation)
         x = self.add_norm_1(x, attended)
 
         thought = self.feed_forward(self.add_norm_2.before(x))
@@ -137,12 +142,13 @@ class DecoderLayer(nn.Module):
         x: Float[Tensor, "N T D"],
         *,
         look_ahead: Bool[Tensor, "..."] | None = None,
+        rotation: Float[Tensor, "2 T K"] | None = None,
         past: KeyValues | None = None,
         memory: KeyValues | None = None,
         memory_mask: Bool[Tensor, "..."] | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeyValues]:
         """The output for `x`, and the past extended by `x`. `memory` is `cross_attention.remember(encoder output)`."""
-        attended, present = self.self_attention.extend(self.add_norm_1.before(x), past, look_ahead)
+        attended, present = self.self_attention.extend(self.add_norm_1.before(x), past, look_ahead, rotation)
         x = self.add_norm_1(x, attended)
 
         if self.cross:

@@ -1,9 +1,12 @@
 """Positional encodings: the paper's sinusoids for any length, a learned table up to a maximum length, rows and columns
-of a picture, or none."""
+of a picture, or none. And rotations of queries and keys, which tell attention how far apart two tokens are."""
+
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from jumok.errors import ConfigError, ShapeError, require_at_least, require_choice
 from jumok.model.config.base import POSITIONS
@@ -19,6 +22,46 @@ def sinusoids(length: int, d_model: int, start: int = 0, base: float = 10000.0) 
     frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
+
+
+def rotations(length: int, width: int, start: int = 0) -> Float[Tensor, "2 T K"]:
+    """Cosines and signed sines for `rotate`: position pos turns the numbers i and i + K/2 by pos / 10000^(2i/K)."""
+    pairs = sinusoids(length, width, start).view(length, width // 2, 2)
+    sines, cosines = pairs.unbind(-1)
+    return torch.stack((torch.cat((cosines, cosines), -1), torch.cat((-sines, sines), -1)))
+
+
+def rotate(x: Float[Tensor, "B H T K"], rotation: Float[Tensor, "2 T K"]) -> Float[Tensor, "B H T K"]:
+    """Queries or keys, turned by their positions (RoPE, Su et al. 2021): the dot product of a rotated query and a
+    rotated key depends on how far apart they stand, not on where."""
+    rotated: Tensor = _Rotate.apply(x, rotation)  # type: ignore[no-untyped-call]
+    return rotated
+
+
+class _Rotate(torch.autograd.Function):
+    """Heads [B, H, T, K] are usually a view of [B, T, …], which a product would have to copy. Written anew in their own
+    order they cost no more than that copy; by single differentiable operations it would be half as much again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rotation: Tensor) -> Tensor:
+        ctx.save_for_backward(rotation)
+        return _turned(x, rotation, 1.0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (rotation,) = ctx.saved_tensors
+        return _turned(gradient, rotation, -1.0), None
+
+
+def _turned(x: Tensor, rotation: Tensor, direction: float) -> Tensor:
+    half = x.shape[-1] // 2
+    cosines, sines = rotation.to(x.dtype)
+    turned = x.new_empty(x.shape)
+    torch.mul(x, cosines, out=turned)
+    turned[..., :half].addcmul_(x[..., half:], sines[:, :half], value=direction)
+    turned[..., half:].addcmul_(x[..., :half], sines[:, half:], value=direction)
+    return turned
 
 
 def _check_span(start: int, length: int) -> None:
@@ -45,6 +88,27 @@ class SinusoidalPositions(nn.Module):
 
     def extra_repr(self) -> str:
         return f"d_model={self.d_model}, any length"
+
+
+class Rotations(nn.Module):
+    """The rotations of some positions. Its table is not a parameter, is not saved, and grows with the longest text."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.table = rotations(64, width)
+
+    def forward(self, like: Tensor, length: int, start: int = 0) -> Float[Tensor, "2 T K"]:
+        """Those of `length` positions from `start` on, of the number format and on the device of `like`."""
+        _check_span(start, length)
+        end, known = start + length, self.table.shape[1]
+        if end > known or self.table.dtype != like.dtype or self.table.device != like.device:
+            with torch.inference_mode(False):  # tensors of inference mode could not be trained with
+                self.table = rotations(known if end <= known else max(end, 2 * known), self.width).to(like)
+        return self.table[:, start:end]
+
+    def extra_repr(self) -> str:
+        return f"width={self.width}, any length"
 
 
 class LearnedPositions(nn.Module):

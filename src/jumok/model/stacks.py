@@ -1,6 +1,6 @@
 """N× of Figure 1: stacks of layers, and the final norm of pre-norm stacks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxtyping import Bool, Float
@@ -10,6 +10,7 @@ from jumok.errors import ShapeError, require_at_least, require_choice
 from jumok.model.cache import DecoderCache
 from jumok.model.config.base import NORMS
 from jumok.model.layers import LAYER_NORM_EPSILON, DecoderLayer, EncoderLayer, Sublayers, numbered_sublayers
+from jumok.model.positions import Rotations
 
 
 def _final_norm(d_model: int, norm: str) -> nn.Module:
@@ -18,18 +19,36 @@ def _final_norm(d_model: int, norm: str) -> nn.Module:
     return nn.LayerNorm(d_model, eps=LAYER_NORM_EPSILON) if norm == "pre" else nn.Identity()
 
 
-class Encoder(nn.Module):
-    """`layers` encoder layers. Keyword arguments are those of `EncoderLayer`."""
+def _make_rotations(rotary: bool, d_model: int, heads: int, options: Mapping[str, Any]) -> Rotations | None:
+    """What turns queries and keys in all layers but the first, which sees the positions that are added to its input.
+    (With rotations in the first layer, CTranslate2 would leave these positions out.)"""
+    return Rotations(options.get("d_k") or d_model // heads) if rotary else None
 
-    def __init__(self, layers: int, d_model: int, heads: int, d_ff: int, *, norm: str = "post", **options: Any) -> None:
+
+class Encoder(nn.Module):
+    """`layers` encoder layers; `rotary`: with rotated queries and keys. Other arguments: those of `EncoderLayer`."""
+
+    def __init__(
+        self,
+        layers: int,
+        d_model: int,
+        heads: int,
+        d_ff: int,
+        *,
+        norm: str = "post",
+        rotary: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__()
         require_at_least(0, layers=layers)
+        self.rotations = _make_rotations(rotary, d_model, heads, options)
         self.layers = nn.ModuleList(EncoderLayer(d_model, heads, d_ff, norm=norm, **options) for _ in range(layers))
         self.norm = _final_norm(d_model, norm)
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "B S D"]:
-        for layer in self.layers:
-            x = layer(x, mask)
+        rotation = None if self.rotations is None else self.rotations(x, x.shape[1])
+        for depth, layer in enumerate(self.layers):
+            x = layer(x, mask, rotation if depth else None)
         result: Tensor = self.norm(x)
         return result
 
@@ -39,7 +58,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """`layers` decoder layers. Keyword arguments are those of `DecoderLayer`."""
+    """`layers` decoder layers; `rotary`: with rotated queries and keys. Other arguments: those of `DecoderLayer`."""
 
     def __init__(
         self,
@@ -50,11 +69,13 @@ class Decoder(nn.Module):
         *,
         cross: bool = True,
         norm: str = "post",
+        rotary: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()
         require_at_least(0, layers=layers)
         self.cross = cross
+        self.rotations = _make_rotations(rotary, d_model, heads, options)
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, heads, d_ff, cross=cross, norm=norm, **options) for _ in range(layers)
         )
@@ -82,10 +103,15 @@ class Decoder(nn.Module):
                 f"{len(self.layers)} and {memories}. Make it with this decoder's own `remember`."
             )
         past = []
+        rotation = None if self.rotations is None else self.rotations(x, x.shape[1], cache.length)
         for depth, layer in enumerate(self.layers):
-            memory = cache.memory[depth] if cache.memory else None
             x, present = layer(
-                x, look_ahead=look_ahead, past=cache.past[depth], memory=memory, memory_mask=cache.memory_mask
+                x,
+                look_ahead=look_ahead,
+                rotation=rotation if depth else None,
+                past=cache.past[depth],
+                memory=cache.memory[depth] if cache.memory else None,
+                memory_mask=cache.memory_mask,
             )
             past.append(present)
         return self.norm(x), DecoderCache(tuple(past), cache.memory, cache.memory_mask)

@@ -50,7 +50,7 @@ def make_embedder(config: ModelConfig) -> Embedder:
 
 def stack_options(config: ModelConfig) -> dict[str, Any]:
     """The keyword arguments of a stack: layers do not know configs."""
-    sizes, choices = ("d_model", "heads", "d_ff", "d_k", "d_v"), ("attention_bias", "activation", "norm")
+    sizes, choices = ("d_model", "heads", "d_ff", "d_k", "d_v"), ("attention_bias", "activation", "norm", "rotary")
     return {name: getattr(config, name) for name in (*sizes, *choices, "dropout", "attention_dropout")}
 
 

@@ -72,10 +72,13 @@ class LanguageModelRecipe(Recipe):
         """No label smoothing: it would spread probability over tokens that hardly ever come."""
         return (Choice("loss.smoothing", 0.0, "the probabilities themselves are what counts"),)
 
-    def choices_for(self, size: str) -> Sequence[Choice]:
-        """For `tiny`, what is better after the same minutes: see "Optimizer" and "Shape" in
+    def choices_for(self, chosen: Settings) -> Sequence[Choice]:
+        """For `tiny`, what is better after the same minutes: see "Optimizer", "Shape" and "Positions" in
         benchmarks/language_model.md."""
-        return (BY_MUON, *few_wide_layers(decoder_layers=3, d_model=192, d_ff=384)) if size == "tiny" else ()
+        if chosen.preset != "tiny":
+            return ()
+        sizes = few_wide_layers(decoder_layers=3, d_model=192, d_ff=384)
+        return BY_MUON, *sizes, *self.choices_of_rotary(chosen, sizes)
 
     def loss(self, model: LanguageModel, settings: Settings) -> Callable[[TextBatch], Tensor]:
         """Teacher forcing: each token given the true ones before it."""

@@ -144,7 +144,7 @@ def _choose_sizes(recipe: Recipe, asked: Settings, group: ProcessGroup, *first: 
     chosen = asked.changed({choice.name: choice.value for choice in by_task})
     sizes = choose_sizes(chosen, recipe.corpus.facts["tokens"], group.size)
     chosen = chosen.changed({choice.name: choice.value for choice in sizes})
-    suited = [choice for choice in recipe.choices_for(chosen.preset) if not chosen.has(choice.name)]
+    suited = [choice for choice in recipe.choices_for(chosen) if not chosen.has(choice.name)]
     chosen = chosen.changed({choice.name: choice.value for choice in suited})
     choices = (*first, *_hardware_choices(chosen), *by_task, *sizes, *suited, *choose_rate(chosen))
     settings = asked.changed({choice.name: choice.value for choice in choices})

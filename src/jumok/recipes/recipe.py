@@ -14,7 +14,7 @@ from jumok.data.examples import Example, ExampleKind, InputEncoder
 from jumok.data.reading.lines import escaped
 from jumok.engines.conversion import repair_export
 from jumok.errors import ConfigError
-from jumok.model.config import BaseConfig, preset
+from jumok.model.config import BaseConfig, ModelConfig, preset
 from jumok.recipes.certifying.certificate import ParityError
 from jumok.recipes.export import export_ctranslate2, is_exported
 from jumok.tasks import resolve, task_named, task_of_config
@@ -26,6 +26,7 @@ from jumok.training.settings import Settings
 PathLike = str | Path
 
 BY_MUON = Choice("optimizer.name", "muon", "learns more from each batch")
+ROTARY = Choice("model.rotary", True, "how far apart tokens stand is learned sooner")
 PROBES = 200  # validation examples on which the exported model is compared with the original
 
 
@@ -138,9 +139,16 @@ class Recipe(ABC):
         """What suits this task and its data better than what suits most; used where nothing else was given."""
         return ()
 
-    def choices_for(self, size: str) -> Sequence[Choice]:
-        """The same, where it depends on the preset: `size` is the one that was chosen."""
+    def choices_for(self, chosen: Settings) -> Sequence[Choice]:
+        """The same, where it depends on the preset, which is chosen by now."""
         return ()
+
+    def choices_of_rotary(self, chosen: Settings, sizes: Sequence[Choice]) -> Sequence[Choice]:
+        """Rotations, if a model of these sizes can have them."""
+        config = self.config(
+            chosen.changed({choice.name: choice.value for choice in sizes if not chosen.has(choice.name)})
+        )
+        return (ROTARY,) if isinstance(config, ModelConfig) and config.key_width % 2 == 0 else ()
 
     def card(self) -> Mapping[str, Any]:
         """What the model's card says beside what it says of every model."""

@@ -100,15 +100,16 @@ class TranslatorRecipe(Recipe):
             return ()
         return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
 
-    def choices_for(self, size: str) -> Sequence[Choice]:
-        """For `tiny`, what is better after the same minutes than the paper's way: see "Shape", "Optimizer" and
-        "Embeddings" in benchmarks/multi30k.md."""
-        if size != "tiny":
+    def choices_for(self, chosen: Settings) -> Sequence[Choice]:
+        """For `tiny`, what is better after the same minutes than the paper's way: see "Positions", "Shape", "Optimizer"
+        and "Embeddings" in benchmarks/multi30k.md."""
+        if chosen.preset != "tiny":
             return ()
         sizes = few_wide_layers(encoder_layers=2, decoder_layers=2, d_model=192, d_ff=384)
-        if self.corpus.tokenizer.size > MOST_FITTED:
-            return BY_MUON, *sizes
-        return BY_MUON, *sizes, Choice("init.embeddings", "cooccurrence", "saves some of the first steps")
+        choices = [BY_MUON, *sizes, *self.choices_of_rotary(chosen, sizes)]
+        if self.corpus.tokenizer.size <= MOST_FITTED:
+            choices.append(Choice("init.embeddings", "cooccurrence", "saves some of the first steps"))
+        return choices
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share

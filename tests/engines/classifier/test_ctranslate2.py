@@ -32,6 +32,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "character+spaceless+token"},
     {"norm": "post", "activation": "gelu", "attention_bias": True, "pooling": "max"},
     {"norm": "post", "window": 8, "pooling": "answers"},
+    {"norm": "pre", "rotary": True, "window": 8},
     {"norm": "pre", "positions": "learned", "max_length": 8, "window": 8},
     {"norm": "pre", "positions": "learned", "max_length": 500},
 ]

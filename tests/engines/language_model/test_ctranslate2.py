@@ -31,6 +31,7 @@ PROBE = [("The small cat sees the dog.",), ("작은 고양이가 개를 봐요."
 VARIANTS: list[dict[str, Any]] = [
     {"norm": "pre"},
     {"norm": "post", "activation": "gelu", "attention_bias": True},
+    {"norm": "pre", "rotary": True},
     {"norm": "pre", "positions": "learned", "max_length": 2048},
     {"norm": "pre", "positions": "learned", "max_length": 40},
 ]

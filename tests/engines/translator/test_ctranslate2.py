@@ -44,6 +44,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm": "post"},
     {"norm": "pre"},
     {"norm": "post", "activation": "gelu", "attention_bias": True},
+    {"norm": "pre", "rotary": True},
     {"norm": "pre", "positions": "learned", "max_length": 2048},
     {"norm": "pre", "positions": "learned", "max_length": 40},
     {"norm": "pre", "encoder_layers": 3, "decoder_layers": 1},

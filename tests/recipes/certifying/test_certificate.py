@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ctranslate2.specs.attention_spec import MultiHeadAttentionSpec
 
 from jumok.bundle import Bundle, Weights, load_bundle, save_bundle
 from jumok.engines import conversion
@@ -35,12 +36,14 @@ FROZEN = Path(__file__).parents[2] / "frozen" / "format-1"
 KINDS: dict[str, dict[str, Any]] = {
     "translator, post-norm": {"task": "translator", "norm": "post"},
     "translator, pre-norm, GELU": {"task": "translator", "norm": "pre", "activation": "gelu", "attention_bias": True},
+    "translator, rotary": {"task": "translator", "norm": "pre", "rotary": True, "encoder_layers": 2},
     "translator, learned positions": {"task": "translator", "norm": "pre", "positions": "learned", "max_length": 30},
     "classifier, post-norm": {"task": "classifier", "norm": "post", "ngrams": 64},
     "classifier, pre-norm, GELU, windows": {"task": "classifier", "norm": "pre", "activation": "gelu", "window": 41},
     "classifier, learned positions": {"task": "classifier", "norm": "post", "positions": "learned", "max_length": 30},
     "language model, post-norm, GELU": {"task": "language_model", "norm": "post", "activation": "gelu"},
     "language model, pre-norm": {"task": "language_model", "norm": "pre"},
+    "language model, rotary": {"task": "language_model", "norm": "pre", "rotary": True},
     "language model, learned positions": {
         "task": "language_model",
         "norm": "pre",
@@ -223,14 +226,14 @@ def test_no_export_with_a_fault_is_certified(
             certify(bundle, tokenizer, tmp_path / fault.__name__, quantization, fault)
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_no_translator_with_a_fault_in_its_encoder_or_cross_attention_is_certified(
     number: int, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
     """The faults above are those of its decoder. Each of these is tried with one kind of translator."""
     kind = [kind for kind in KINDS if KINDS[kind]["task"] == "translator"][number]
     bundle = make_bundle(tmp_path / "model", tokenizer, kind)
-    for fault in (change_cross_attention, *FAULTS_OF_ENCODERS)[number::3]:
+    for fault in (change_cross_attention, *FAULTS_OF_ENCODERS)[number::4]:
 
         def spoil(spec: Any, fault: Callable[[Any], None] = fault) -> None:
             fault(SimpleNamespace(encoder=spec.encoder) if fault in FAULTS_OF_ENCODERS else spec)
@@ -253,6 +256,20 @@ def test_positions_that_are_wrong_far_beyond_the_probes_are_found(
 
         with pytest.raises(ParityError, match="differ from PyTorch's"):
             certify(bundle, tokenizer, tmp_path / side, "float32", spoil)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_an_export_that_forgets_the_rotations_is_found(side: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    bundle = make_bundle(tmp_path / "model", tokenizer, "translator, rotary")
+
+    def spoil(spec: Any) -> None:
+        layer = getattr(spec, side).layer[1]
+        plain = MultiHeadAttentionSpec(self_attention=True)
+        plain.linear, plain.layer_norm = layer.self_attention.linear, layer.self_attention.layer_norm
+        layer.self_attention = plain
+
+    with pytest.raises(ParityError, match="differ from PyTorch's"):
+        certify(bundle, tokenizer, tmp_path / "spoilt", "float32", spoil)
 
 
 @pytest.mark.slow

@@ -101,6 +101,7 @@ class ModelConfig(BaseConfig):
     norm: str = "post"  # post: LayerNorm(x + Sublayer(x)), the paper | pre: x + Sublayer(LayerNorm(x))
     positions: str = "sinusoidal"  # sinusoidal (any length) | learned (up to max_length)
     max_length: int = 1024  # only learned positions have a limit
+    rotary: bool = False  # from the second layer on, queries and keys are rotated by their positions too (RoPE)
 
     choices = {"activation": ACTIVATIONS, "norm": NORMS, "positions": POSITIONS}  # noqa: RUF012 (ClassVar above)
 
@@ -115,6 +116,11 @@ class ModelConfig(BaseConfig):
             raise ConfigError(
                 f"d_model={self.d_model} is odd, but sinusoidal positions come in pairs of sine and cosine. "
                 f"Use {self.d_model + 1}, or positions=learned."
+            )
+        if self.rotary and self.key_width % 2:
+            raise ConfigError(
+                f"rotary=true turns pairs of numbers, but queries and keys are {self.key_width} wide, which is odd. "
+                "Use other heads or d_k, or rotary=false."
             )
 
     @property
