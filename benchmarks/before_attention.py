@@ -50,8 +50,16 @@ SETTINGS = {
     "multi30k": {"batch.tokens": 1024, "tokenizer.size": 4000, "validate.sentences": 200, **SAME},
     "built-in": {"batch.tokens": 1024, "tokenizer.size": 2000, "validate.sentences": 200, **SAME},
 }
-# Those of the preset, as in the other parts.
-SIZES = {"tiny": {"model.encoder_layers": 4, "model.decoder_layers": 4, "model.d_model": 128, "model.d_ff": 256}}
+# Those of the preset, as in the other parts, and the paper's positions alone.
+SIZES = {
+    "tiny": {
+        "model.encoder_layers": 4,
+        "model.decoder_layers": 4,
+        "model.d_model": 128,
+        "model.d_ff": 256,
+        "model.rotary": "false",
+    }
+}
 LENGTHS = ((1, 8), (9, 12), (13, 16), (17, 24), (25, 1000))  # words of a source
 JOINED = (2, 3, 4)  # sentences in a line
 SPEED_LENGTHS, SPEED_TOKENS, SPEED_ROUNDS, VOCABULARY = (8, 16, 32, 64, 128), 512, 5, 4000

@@ -23,6 +23,7 @@ SETTINGS: dict[str, Any] = {
     "optimizer.lr": 0.0025,
     "validate.sentences": 100,
 }
+THE_PAPERS = {"tiny": {"model.rotary": False}}  # rotations came later
 LENGTHS = ((1, 6), (7, 9), (10, 100))  # words of a source
 
 
@@ -35,7 +36,7 @@ def run_demo(demo: DemoTraining) -> None:
     for preset, what in PRESETS.items():
         print(f"{preset}: {what}")
         one = replace(demo, directory=demo.directory / preset, minutes=demo.minutes / len(PRESETS))
-        one.train("translator", *files, valid=valid, settings={**SETTINGS, "preset": preset})
+        one.train("translator", *files, valid=valid, settings={**SETTINGS, **THE_PAPERS.get(preset, {}), "preset": preset})
         print()
     translators = {
         preset: load(demo.directory / preset / "run", task="translator", device=demo.device) for preset in PRESETS
