@@ -36,7 +36,8 @@ def run_demo(demo: DemoTraining) -> None:
     for preset, what in PRESETS.items():
         print(f"{preset}: {what}")
         one = replace(demo, directory=demo.directory / preset, minutes=demo.minutes / len(PRESETS))
-        one.train("translator", *files, valid=valid, settings={**SETTINGS, **THE_PAPERS.get(preset, {}), "preset": preset})
+        settings = {**SETTINGS, **THE_PAPERS.get(preset, {}), "preset": preset}
+        one.train("translator", *files, valid=valid, settings=settings)
         print()
     translators = {
         preset: load(demo.directory / preset / "run", task="translator", device=demo.device) for preset in PRESETS
