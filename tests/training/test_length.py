@@ -181,6 +181,31 @@ def test_the_trainer_keeps_the_time_with_its_validations_averages_and_the_export
     assert toy.trainer.elapsed() + export * validation == pytest.approx(MINUTES_20, rel=0.04)
 
 
+def test_a_disturbance_of_seconds_does_not_end_a_training_of_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was seen: threads that wait for each other are slowed far more than twice by another program."""
+    budget, step, validation, export = 168.0, 0.05, 0.7, 8.0
+
+    def disturbed() -> bool:
+        return 25 < clock.now < 55
+
+    clock = Clock(monkeypatch, lambda _: 50 * step if disturbed() else step)
+
+    def score_of(model: Any, number: int) -> float:
+        clock.now += 10 * validation if disturbed() else validation
+        return negative_error(model, number)
+
+    plan = {"validations": 15, "export_validations": export, "validation_seconds": validation, "average": 4}
+    toy = timed(
+        tmp_path, clock, score_of=score_of, steps=3000, checkpoint_every=None, seconds=budget, log_every=50, **plan
+    )
+    progress = toy.go()
+    assert progress is not None
+    assert toy.trainer.elapsed() + export * validation == pytest.approx(budget, rel=0.06)
+    assert progress.step > 0.6 * (budget - 15 * validation) / step  # 0.8 of it would be possible
+
+
 def test_time_in_which_it_was_stopped_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, lambda step: 0.8)
     assert timed(tmp_path / "run", clock, stop_after=40).go() is None

@@ -12,7 +12,8 @@ from typing import NamedTuple
 # speed is known only roughly.
 TOLERANCE, TOLERANCE_OF_REST = 0.015, 0.05
 CHECK_SHARE = 0.005  # of the time asked for, between two comparisons with the clock
-WINDOW_SHARE, WINDOW_STEPS = 0.04, 20  # the speed of now: that of so much of the time, and of so many steps at least
+WINDOW_SHARE, WINDOW_STEPS = 0.04, 20  # the speed of now: that of so much of the time, and of so many steps at least …
+WINDOW_OF_REST = 0.15  # … and of so much of what remains: a short disturbance says little about a long time
 LEAST_STEPS = 3  # before that, nothing is known about the speed
 # Of the time asked for, at least so much is not left to validations and export, whose forecast may be far too long
 # while the machine is overloaded: a training that ends late is better than one that learns nothing.
@@ -91,7 +92,8 @@ class TimeLimit:
         """An update took so long."""
         self._times.append(seconds)
         self._sum += seconds
-        while len(self._times) > WINDOW_STEPS and self._sum - self._times[0] > WINDOW_SHARE * self.seconds:
+        window = max(WINDOW_SHARE * self.seconds, WINDOW_OF_REST * (self.seconds - self._elapsed()))
+        while len(self._times) > WINDOW_STEPS and self._sum - self._times[0] > window:
             self._sum -= self._times.popleft()
 
     def add_wait(self, seconds: float) -> None:

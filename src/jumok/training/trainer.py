@@ -39,6 +39,7 @@ from jumok.training.updates import Updates
 
 CHECKPOINT_SECONDS = 300.0  # between two checkpoints, if `checkpoint.every` is not given
 REPORT_SECONDS = 1.0  # between two `step` events
+MOST_LONGER = 2.0  # than the one before: what a validation is believed to take
 FINAL_VALIDATIONS = 1.5  # of the averages: one, or two if the last checkpoints are not the best
 
 
@@ -310,7 +311,9 @@ class Trainer:
                 self.full_model.load_state_dict(weights)
         if self.leads:
             effort = self._validate_on_rank_0()
-            self.progress.validation_seconds = (time.perf_counter() - started) / effort
+            seconds, before = (time.perf_counter() - started) / effort, self.progress.validation_seconds
+            # One that took far longer than the one before was disturbed: those to come must not be given all the time.
+            self.progress.validation_seconds = min(seconds, MOST_LONGER * before) if before else seconds
         for name, value in self.group.broadcast(asdict(self.progress)).items():
             setattr(self.progress, name, value)
         self.on_event({"event": "training"})
