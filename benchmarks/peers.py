@@ -105,6 +105,7 @@ def prepare_files(arguments: argparse.Namespace) -> None:
         arguments.run, arguments.file = arguments.place / "run", arguments.place / "corpus" / "test.en"
         command = [sys.executable, "-m", "jumok", "train", "translator", *map(str, arguments.data)]
         command += ["-o", str(arguments.run), "--preset", "tiny", "--minutes", str(DEMO_MINUTES)]
+        command += ["--set", "model.rotary=false"]  # not all peers could run its weights
         if not (arguments.run / "model").exists():
             subprocess.run(command, check=True)
 

@@ -97,10 +97,10 @@ def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
         command += ["--set", f"batch.tokens={BATCH_TOKENS}", "--set", "log.every=2", "--set", "validate.sentences=1"]
         # The model and the optimizer of the plain loop, not what it would choose for so few steps.
         model = preset(size, vocabulary=VOCABULARY).to_dict()
-        fields = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "dropout")
+        fields = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "dropout", "rotary")
         same = {f"model.{name}": model[name] for name in fields}
         same |= {"optimizer.name": "adam", "precision": "float32"}
-        command += [f"--set={name}={value}" for name, value in same.items()]
+        command += [f"--set={name}={json.dumps(value)}" for name, value in same.items()]
         memory = watch_memory(command)
         log = [json.loads(line) for line in Path(directory, "run", "log.jsonl").read_text().splitlines()]
     trained = [entry for entry in log if entry["event"] == "train"]

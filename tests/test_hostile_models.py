@@ -126,6 +126,7 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "beyond-depth": configured(decoder_layers=10**12),
     "huge-positions": configured(positions="learned", max_length=1 << 24),
     "huge-feed-forward": configured(d_ff=1 << 24),
+    "huge-rotations": configured(encoder_layers=2, d_k=1 << 23, d_v=2, rotary=True),
     "not-a-width": configured(d_model="16"),
     "unknown": configured(run="rm -rf /"),
     "other-task": configured(task="classifier", decoder_layers=0, classes=1 << 24, ngrams=1 << 24),

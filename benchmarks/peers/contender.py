@@ -164,6 +164,10 @@ def split_weights(job: Job) -> dict[str, Any]:
     """
     from safetensors.numpy import load_file
 
+    if job["model"].get("rotary"):
+        raise SystemExit(
+            "This model rotates queries and keys, which a peer would not do: train with model.rotary=false."
+        )
     given = load_file(job["weights"])
     found: dict[str, Any] = {"embedding": given["embed.tokens.weight"]}
     for stack in ("encoder", "decoder"):

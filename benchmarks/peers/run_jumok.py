@@ -9,7 +9,7 @@ from typing import Any
 
 from contender import Clock, Job, Translate, run
 
-SAME_FIELDS = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "dropout")  # of all contenders' models
+SAME_FIELDS = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "dropout", "rotary")  # of all contenders' models
 
 
 def train(job: Job, clock: Clock) -> None:

@@ -69,7 +69,10 @@ def settings_of_a_model(draw: st.DrawFn) -> dict[str, Any]:
         "ngram_fingerprints": draw(st.booleans()),
     }
     width = everything["d_k"] or everything["d_model"] // heads
-    everything["rotary"] = width % 2 == 0 and draw(st.booleans())
+    stacks = [
+        f"{stack}_layers" for stack in ("encoder", "decoder") if f"{stack}_layers" in CONFIGS[task].__annotations__
+    ]
+    everything["rotary"] = width % 2 == 0 and max(everything[name] for name in stacks) > 1 and draw(st.booleans())
     names = {field.name for field in fields(CONFIGS[task])}
     return {name: value for name, value in everything.items() if name in names}
 
@@ -193,7 +196,8 @@ GOOD: dict[str, Any] = {"vocabulary": 100, "d_model": 12, "heads": 3}
         ({"activation": "swish"}, r"activation='swish'.*gelu, relu"),
         ({"norm": "posts"}, r"norm='posts'.*Did you mean \"post\""),
         ({"positions": "rotary"}, r"positions='rotary'.*learned, sinusoidal"),
-        ({"rotary": True, "d_k": 5}, r"rotary=true.*5 wide, which is odd"),
+        ({"rotary": True, "d_k": 5}, r"rotary=true.*even width.*5 wide"),
+        ({"rotary": True, "encoder_layers": 1, "decoder_layers": 1}, r"rotary=true.*two layers.*has 1,"),
         ({"rotary": 1}, r"rotary=1.*true or false"),
         ({"task": "classifier", "pooling": "means"}, r"pooling='means'.*Did you mean \"mean\""),
         ({"task": "translater"}, r"'translater'.*Did you mean \"translator\""),

@@ -377,7 +377,8 @@ def test_tiny_has_few_wide_layers_rotations_fitted_vectors_and_learns_by_muon_un
     asked = {"optimizer.name": "adam", "model.encoder_layers": 4, "model.decoder_layers": 3, "model.d_model": 128}
     asked |= {"init.embeddings": "random", "model.rotary": False}
     assert found("tiny", **asked) == ("adam", 4, 3, 128, "random", False)
-    assert found("tiny", **{"model.heads": 64})[-1] is False  # 3 wide, and no number would be the other's half
+    assert found("tiny", **{"model.heads": 64})[-1] is False  # queries and keys would be 3 wide
+    assert found("tiny", **{"model.encoder_layers": 1, "model.decoder_layers": 1})[-1] is False
     assert found("base") == (None, 6, 6, 512, "random", False)
     assert found("rnn") == (None, 2, 2, 192, "random", None)
     monkeypatch.setattr("jumok.recipes.translator.MOST_FITTED", 10)

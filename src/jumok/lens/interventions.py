@@ -69,8 +69,10 @@ def changed(
         if isinstance(network.embed.positions, NoPositions):
             raise ConfigError("This model has no positional encoding that could be changed. Leave out `positions=`.")
         hooks.append((network.embed.positions.register_forward_hook, _other_positions(positions, seed)))
-        turning = [module for module in network.modules() if isinstance(module, Rotations)]
-        hooks += [(module.register_forward_hook, _other_rotations(positions, seed)) for module in turning]
+        # A decoder that writes pictures has positions of its own, which stay as they are.
+        stacks = ["encoder"] if hasattr(network, "positions") else ["encoder", "decoder"]
+        turning = [getattr(getattr(network, stack, None), "rotations", None) for stack in stacks]
+        hooks += [(module.register_forward_hook, _other_rotations(positions, seed)) for module in turning if module]
     with ExitStack() as stack:
         for register, hook in hooks:
             stack.callback(register(hook).remove)

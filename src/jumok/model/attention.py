@@ -145,17 +145,15 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "B T Dq"],
         memory: Float[Tensor, "B S _"] | tuple[Tensor, Tensor] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
-        rotation: Float[Tensor, "2 T K"] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Self-attention of `x`, with queries and keys rotated if a `rotation` is given, or attention of `x` to
-        `memory`."""
+        """Self-attention of `x`, or attention of `x` to `memory`."""
         if (memory is None) != (self.d_memory is None) or isinstance(memory, tuple) != isinstance(self.d_memory, tuple):
             raise ShapeError(
                 f"Attention built with d_memory={self.d_memory} needs that for memory: "
                 "None for self-attention, a tensor for one width, a pair (keys, values) for two."
             )
         if memory is None:
-            return self.extend(x, None, mask, rotation)[0]
+            return self.extend(x, None, mask)[0]
         return self.look_up(x, self.remember(memory), mask)
 
     def extend(

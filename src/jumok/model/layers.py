@@ -95,7 +95,7 @@ class EncoderLayer(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         rotation: Float[Tensor, "2 S K"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        attended = self.attention(self.add_norm_1.before(x), mask=mask, rotation=rotation)
+        attended, _ = self.attention.extend(self.add_norm_1.before(x), None, mask, rotation)
         x = self.add_norm_1(x, attended)
 
         thought = self.feed_forward(self.add_norm_2.before(x))

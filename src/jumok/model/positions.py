@@ -101,11 +101,13 @@ class Rotations(nn.Module):
     def forward(self, like: Tensor, length: int, start: int = 0) -> Float[Tensor, "2 T K"]:
         """Those of `length` positions from `start` on, of the number format and on the device of `like`."""
         _check_span(start, length)
-        end, known = start + length, self.table.shape[1]
-        if end > known or self.table.dtype != like.dtype or self.table.device != like.device:
+        table = self.table  # another thread may exchange it
+        end, known = start + length, table.shape[1]
+        if end > known or table.dtype != like.dtype or table.device != like.device:
             with torch.inference_mode(False):  # tensors of inference mode could not be trained with
-                self.table = rotations(known if end <= known else max(end, 2 * known), self.width).to(like)
-        return self.table[:, start:end]
+                table = rotations(known if end <= known else max(end, 2 * known), self.width).to(like)
+            self.table = table
+        return table[:, start:end]
 
     def extra_repr(self) -> str:
         return f"width={self.width}, any length"

@@ -5,6 +5,7 @@ Layers are counted from 0. Names of a sublayer (`encoder.0.self`, `decoder.0.sel
 `encoder.0.feed_forward` …) and what each one has:
 
     q, k, v      queries, keys and values, split into heads          attention only, as mask, mixed and merged
+                 (queries and keys as they are compared: rotated, if the model does that)
     mask         True = may be attended to; missing if nothing is hidden
     mixed        weights · v of every head
     merged       the heads side by side, the input of W^O

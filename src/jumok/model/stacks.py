@@ -41,9 +41,9 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         require_at_least(0, layers=layers)
-        self.rotations = _make_rotations(rotary, d_model, heads, options)
         self.layers = nn.ModuleList(EncoderLayer(d_model, heads, d_ff, norm=norm, **options) for _ in range(layers))
         self.norm = _final_norm(d_model, norm)
+        self.rotations = _make_rotations(rotary, d_model, heads, options)
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "B S D"]:
         rotation = None if self.rotations is None else self.rotations(x, x.shape[1])
@@ -75,11 +75,11 @@ class Decoder(nn.Module):
         super().__init__()
         require_at_least(0, layers=layers)
         self.cross = cross
-        self.rotations = _make_rotations(rotary, d_model, heads, options)
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, heads, d_ff, cross=cross, norm=norm, **options) for _ in range(layers)
         )
         self.norm = _final_norm(d_model, norm)
+        self.rotations = _make_rotations(rotary, d_model, heads, options)
 
     def remember(
         self, memory: Float[Tensor, "B S D"] | None = None, mask: Bool[Tensor, "B 1 1 S"] | None = None

@@ -148,7 +148,7 @@ class Recipe(ABC):
         config = self.config(
             chosen.changed({choice.name: choice.value for choice in sizes if not chosen.has(choice.name)})
         )
-        return (ROTARY,) if isinstance(config, ModelConfig) and config.key_width % 2 == 0 else ()
+        return (ROTARY,) if isinstance(config, ModelConfig) and config.may_rotate else ()
 
     def card(self) -> Mapping[str, Any]:
         """What the model's card says beside what it says of every model."""

@@ -12,16 +12,22 @@ from jumok.model.devices import device_of
 from jumok.model.layers import DecoderLayer, EncoderLayer
 from jumok.training.distributed import ProcessGroup
 
+VARIANTS = (
+    16  # of a layer: with and without a mask, rotations, short sentences, one sentence; by default 8 are compiled
+)
+
 
 def compile_layers(model: nn.Module, group: ProcessGroup) -> None:
     """Compile what the layers of a Transformer compute while it is trained. Layers are alike: it is done once for all
-    of an encoder or decoder. Validation runs them as they are: it uses too many different shapes."""
+    of an encoder or decoder, or twice, if all but the first rotate queries and keys. Validation runs them as they are:
+    it uses too many different shapes."""
     layers = [module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))]
     if not layers:
         raise ConfigError("compile=true has no effect on this model: it has no layers of a Transformer. Leave it out.")
     if group.sharded:
         raise ConfigError("compile=true cannot be combined with `shard=True`. Leave one of them out.")
     _require_compiler(device_of(model))
+    torch._dynamo.config.recompile_limit = VARIANTS
     for layer in layers:
         compiled = _while_training(layer, layer.forward, torch.compile(layer.forward, dynamic=True))
         setattr(layer, "forward", compiled)  # noqa: B010 - mypy refuses to assign a method

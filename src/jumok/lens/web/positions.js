@@ -42,6 +42,7 @@ export async function show(root, app) {
       slider(app, "shift", settings.shift, 1, 50, 1),
     ),
     own.positions === "learned" && h("p", { class: "quiet" }, t("positions.learned")),
+    own.rotary && h("p", { class: "quiet" }, t("positions.rotary")),
     figure({ title: t("positions.map"), caption: `${settings.length} × ${settings.d_model}`, picture: map(table, settings), name: "positions", extra: legend(diverging(-1, 1), {}), python: `${code(settings)}values = table  # position × d_model\n` }),
     h(
       "div",

@@ -117,10 +117,10 @@ class ModelConfig(BaseConfig):
                 f"d_model={self.d_model} is odd, but sinusoidal positions come in pairs of sine and cosine. "
                 f"Use {self.d_model + 1}, or positions=learned."
             )
-        if self.rotary and self.key_width % 2:
+        if self.rotary and not self.may_rotate:
             raise ConfigError(
-                f"rotary=true turns pairs of numbers, but queries and keys are {self.key_width} wide, which is odd. "
-                "Use other heads or d_k, or rotary=false."
+                "rotary=true turns pairs of numbers from the second layer on: it needs two layers, and queries and "
+                f"keys of an even width. This model has {self._most_layers}, and they are {self.key_width} wide."
             )
 
     @property
@@ -132,6 +132,15 @@ class ModelConfig(BaseConfig):
     def value_width(self) -> int:
         """Dv, the width of a value in one head."""
         return self.d_v if self.d_v is not None else self.d_model // self.heads
+
+    @property
+    def may_rotate(self) -> bool:
+        """Whether there are queries and keys that could be rotated."""
+        return self._most_layers > 1 and self.key_width % 2 == 0
+
+    @property
+    def _most_layers(self) -> int:
+        return max(getattr(self, f"{stack}_layers", 0) for stack in ("encoder", "decoder"))
 
     @property
     def longest(self) -> int | None:
