@@ -124,7 +124,7 @@ def main() -> None:
             name: [example.inputs[0] for example in read_passages([directory / f"{name}.txt"], Rejections())]
             for name in ("train", "held-out")
         }
-        tokenizer = Tokenizer.load(run / "model" / "tokenizer.model")
+        tokenizer = Tokenizer.from_bytes((run / "model" / "tokenizer.model").read_bytes())
         bits = compressed_bits(train.encode(), held_out.encode())
         size = ours["bytes"]
         bits["5-gram, Kneser-Ney, our tokens"] = five_gram(tokenizer, passages["train"], passages["held-out"])

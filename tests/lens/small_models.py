@@ -73,11 +73,11 @@ def make_image_classifier(directory: Path, **changes: object) -> PictureClassifi
     return PictureClassifier(TorchImageClassifier(random_model(ImageClassifier, config)), encoder, card, directory)
 
 
-def make_painter(tokenizer: Tokenizer, directory: Path) -> TextPainter:
+def make_painter(tokenizer: Tokenizer, directory: Path, **changes: object) -> TextPainter:
     """Of pictures of 8 × 12 pixels in colour: 2 × 3 image tokens."""
     picture = {"height": 8, "width": 12, "channels": 3, "patch": 4, "codes": 12, "code_width": 8}
     layers = {"encoder_layers": 1, "decoder_layers": 2}
-    config = PainterConfig.from_dict({"vocabulary": tokenizer.size, **layers, **SIZES, **picture})
+    config = PainterConfig.from_dict({"vocabulary": tokenizer.size, **layers, **SIZES, **picture, **changes})
     card = {"words": ["cat", "dog", "bird"]}
     return TextPainter(TorchPainter(random_model(Painter, config)), tokenizer, card, directory)
 

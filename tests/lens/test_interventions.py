@@ -1,9 +1,11 @@
 """A change holds inside its `with` block, does what it says, and leaves nothing behind."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from small_models import make_translator
+from small_models import make_painter, make_translator
 
 from jumok import lens
 from jumok.engines.translator.text import TextTranslator
@@ -124,6 +126,15 @@ def test_rotations_are_shifted_and_shuffled_too(tokenizer: Tokenizer) -> None:
         shuffled = rotations(like, 40)
         torch.testing.assert_close(rotations(like, 1, 7), shuffled[:, 7:8])  # as in a step of decoding
     assert not torch.equal(shuffled, plain)
+
+
+def test_the_rotations_of_a_picture_stay(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = make_painter(tokenizer, tmp_path, rotary=True, encoder_layers=2).engine.model  # type: ignore[attr-defined]
+    source, target = torch.tensor([[7, 8, 9, 3]]), torch.tensor([[2, 5, 6, 7]])
+    memory, (states, _) = model.encode(source), model.decode(target, model.encode(source))
+    with changed(model, positions="removed"):
+        assert torch.equal(model.decode(target, memory)[0], states)
+        assert not torch.equal(model.encode(source).states, memory.states)
 
 
 @pytest.mark.parametrize("positions", ["removed", "shuffled", 2])
