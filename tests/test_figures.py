@@ -104,7 +104,7 @@ def expected_figures() -> dict[str, str]:
         "the same in an earlier version, NSMC (Korean)": accuracy("nsmc"),
         "pictures of clothes, Fashion-MNIST, 15 minutes": pictures_accuracy(),
         "the same, 60 minutes": f"accuracy {accuracy_of_pictures(60)}",
-        f"language model in an earlier version, {option('language_model', 'megabytes')} MB of English reviews, "
+        f"language model, {option('language_model', 'megabytes')} MB of English reviews, "
         f"{option('language_model', 'minutes')} minutes": f"{bits['Jumok']} bits per byte; xz {bits['xz -9e']}, "
         f"5-gram model {bits['5-gram, Kneser-Ney, our tokens']}",
         f"killed and resumed {kills[1]} times": "same weights as uninterrupted, bit for bit",
