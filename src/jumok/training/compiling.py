@@ -12,9 +12,8 @@ from jumok.model.devices import device_of
 from jumok.model.layers import DecoderLayer, EncoderLayer
 from jumok.training.distributed import ProcessGroup
 
-VARIANTS = (
-    16  # of a layer: with and without a mask, rotations, short sentences, one sentence; by default 8 are compiled
-)
+# Of a layer: with and without a mask, rotations, short sentences, one sentence. By default PyTorch compiles 8 at most.
+VARIANTS = 16
 
 
 def compile_layers(model: nn.Module, group: ProcessGroup) -> None:
