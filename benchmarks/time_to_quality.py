@@ -31,6 +31,7 @@ from peers_results import Measure, PeerError, Results, last_error
 from time_to_quality_page import shortened, write_page
 
 from jumok.model.config import preset
+from jumok.recipes.translator import TINY_SIZES
 from recipes import Job, Recipe, Recipes
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -54,7 +55,7 @@ def main() -> None:
     files = {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in data_files(arguments.data).values()}
     settings = {"files": files, "threads": threads, "processor": processor()}
     results = Results(PAGE.with_suffix(".json"), settings, fresh=arguments.fresh)
-    sizes = preset("tiny", vocabulary=1).to_dict()
+    sizes = preset("tiny", vocabulary=1).to_dict() | TINY_SIZES
     for name in results.with_environment(arguments.peers, place):
         recipes: Recipes = importlib.import_module(f"recipes.{name}").RECIPES
         for title in [title for title in recipes if title in arguments.recipes]:

@@ -79,9 +79,9 @@ def head(path: Path, kept: Measure) -> list[str]:
 test_2016_flickr after so many minutes on {kept["settings"]["threads"]} threads, from the first command on; the
 docstring of that file says what counts.
 Beam 5, sacreBLEU with `tokenize=none`. Rows with a name alone follow the recipe that the contender's own documentation
-has for the smallest corpus; those with "sizes of tiny" have the sizes of the preset `tiny` in its table (four and four
-layers) and the batches and peak rate that Jumok chooses here, because but for OpenNMT-py's no documented recipe is for
-a corpus this small, and none is for a CPU. One training each, with one seed:
+has for the smallest corpus; those with "sizes of tiny" have the sizes of a `tiny` translator of Jumok's (two and two
+layers, 192 wide), its batches, and a peak rate of 0.003, because but for OpenNMT-py's no documented recipe is for a
+corpus this small, and none is for a CPU. One training each, with one seed:
 differences of less than a BLEU mean little. {"; ".join(versions)}. {describe_machine()}"""
     return [
         "# Time to quality",

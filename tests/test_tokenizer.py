@@ -216,6 +216,7 @@ def test_the_choice_of_size_gives_its_reason() -> None:
         4_000,
         "at most 4,000 suit its size: 58,000 lines, 4.0 MB, 80 different characters",
     )
+    assert choose_size(TextStatistics(58_000, 4_000_000, 80), two_languages=True)[0] == 6_000
     size, reason = choose_size(TextStatistics(1_000, 100_000, 3_000))
     assert size >= FIRST_PIECE + 5_500
     assert "suit its characters" in reason

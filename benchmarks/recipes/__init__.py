@@ -15,8 +15,9 @@ BEAM = 5
 
 
 class Same(NamedTuple):
-    """Of the recipes with the sizes of `tiny`, beside these sizes: what `jumok train` chooses for this corpus. But
-    the rate falls with the inverse square root of the step: no peer's schedule knows how many steps will fit."""
+    """Of the recipes with the sizes of `tiny`, beside these sizes: what `jumok train` chooses for this corpus with
+    Adam and ten epochs. But the rate falls with the inverse square root of the step: no peer's schedule knows how many
+    steps will fit."""
 
     vocabulary: int = 4_000
     dropout: float = 0.1
@@ -36,7 +37,7 @@ class Job:
 
     threads: int
     minutes: float
-    sizes: dict[str, Any]  # of the preset `tiny`: encoder_layers, decoder_layers, d_model, heads, d_ff
+    sizes: dict[str, Any]  # of a `tiny` translator: encoder_layers, decoder_layers, d_model, heads, d_ff
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,12 @@ LARGEST_VOCABULARY = 4000  # of a classifier, unless a size is given: n-grams of
 
 
 def learn_tokenizer(
-    examples: Callable[[], Iterator[Example]], size: int | None, seed: int, *, largest: int | None = None
+    examples: Callable[[], Iterator[Example]],
+    size: int | None,
+    seed: int,
+    *,
+    largest: int | None = None,
+    two_languages: bool = False,
 ) -> tuple[Tokenizer, str]:
     """Train a subword tokenizer on the texts of the examples; returns it with the reason for its size.
     Without a `size`, it is chosen by the amount of text, and is at most `largest`."""
@@ -26,7 +31,7 @@ def learn_tokenizer(
 
     def choose(statistics: TextStatistics) -> int:
         nonlocal chosen, reason
-        chosen, reason = choose_size(statistics)
+        chosen, reason = choose_size(statistics, two_languages=two_languages)
         if largest is not None and chosen > largest:
             chosen, reason = largest, f"at most {largest:,} are enough for a classifier"
         return chosen
@@ -44,7 +49,7 @@ PAIRS = ExampleKind(
     files="two aligned text files, or one TSV, CSV, XLSX, JSONL or TMX file",
     read=read_pairs,
     check=PairCheck,
-    learn_encoder=learn_tokenizer,
+    learn_encoder=partial(learn_tokenizer, two_languages=True),
     longest=LONGEST,
 )
 TEXTS_WITH_LABELS = ExampleKind(

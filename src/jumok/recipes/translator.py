@@ -36,6 +36,7 @@ CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_in
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
 MOST_FITTED = 10_000  # tokens whose vectors are fitted unasked: that needs 0.4 GB
+TINY_SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "d_ff": 384}  # other than the preset's
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed
 
@@ -105,7 +106,7 @@ class TranslatorRecipe(Recipe):
         and "Embeddings" in benchmarks/multi30k.md."""
         if chosen.preset != "tiny":
             return ()
-        sizes = few_wide_layers(encoder_layers=2, decoder_layers=2, d_model=192, d_ff=384)
+        sizes = few_wide_layers(**TINY_SIZES)
         choices = [BY_MUON, *sizes, *self.choices_of_rotary(chosen, sizes)]
         if self.corpus.tokenizer.size <= MOST_FITTED:
             choices.append(Choice("init.embeddings", "cooccurrence", "saves some of the first steps"))

@@ -70,13 +70,14 @@ class TextMeter:
         self._waiting, self._waiting_characters = [], 0
 
 
-def choose_size(statistics: TextStatistics) -> tuple[int, str]:
+def choose_size(statistics: TextStatistics, *, two_languages: bool = False) -> tuple[int, str]:
     """Return a vocabulary size for a corpus and the reason as text.
 
-    Every token must occur often enough to be learned, so the size grows with the text, but more slowly: 4,000 for 4 MB
-    (30,000 short pairs), ×2.8 for every ×10, 1,000 to 32,000. At least half is left for tokens of several characters.
+    Every token must occur often enough to be learned, so the size grows with the text, but more slowly: 4,000 for 4 MB,
+    6,000 if two languages share them (30,000 short pairs; "Vocabulary" in benchmarks/multi30k.md), ×2.8 for every ×10,
+    1,000 to 32,000. At least half is left for tokens of several characters.
     """
-    by_volume = 4_000 * (statistics.bytes / 4e6) ** 0.45
+    by_volume = (6_000 if two_languages else 4_000) * (statistics.bytes / 4e6) ** 0.45
     by_alphabet = FIRST_PIECE + 2 * statistics.alphabet
     size = min(32_000, max(1_000, by_volume, by_alphabet))
     rounded = round(size / 500) * 500 if size > 1_000 else 1_000
