@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import MEASURED, describe_machine
+from sections import sections_of
 
 PAGE = Path(__file__).with_suffix(".md")
 
@@ -143,7 +144,7 @@ the same run, on the same files.
 |---|---|---|---|---|---|---|
 {chr(10).join(lines)}
 """
-    PAGE.write_text(text, encoding="utf-8")
+    PAGE.write_text(text + sections_of(PAGE), encoding="utf-8")
     print(text)
 
 

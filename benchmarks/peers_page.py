@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -114,7 +115,7 @@ def command_line(page: Path) -> str:
     if "--place" in arguments:
         place = arguments.index("--place")
         del arguments[place : place + 2]
-    return " ".join(["python", f"benchmarks/{page.stem}.py", *(Path(word).name for word in arguments)])
+    return shlex.join(["python", f"benchmarks/{page.stem}.py", *(Path(word).name for word in arguments)])
 
 
 def version_of(versions: dict[str, str], package: str) -> str:

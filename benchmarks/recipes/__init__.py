@@ -16,10 +16,10 @@ BEAM = 5
 
 class Same(NamedTuple):
     """Of the recipes with the sizes of `tiny`, beside these sizes: what `jumok train` chooses for this corpus with
-    Adam and ten epochs. But the rate falls with the inverse square root of the step: no peer's schedule knows how many
-    steps will fit."""
+    Adam and ten epochs, as large a vocabulary too. But the rate falls with the inverse square root of the step: no
+    peer's schedule knows how many steps will fit."""
 
-    vocabulary: int = 4_000
+    vocabulary: int = 6_000
     dropout: float = 0.1
     smoothing: float = 0.1
     rate: float = 0.003  # at its peak

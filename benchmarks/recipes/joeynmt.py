@@ -6,11 +6,7 @@ from typing import Any
 
 from recipes import BEAM, SAME, Job, Recipe, Recipes, as_yaml
 
-COMMANDS = [
-    f"cat train.en train.de | subword-nmt learn-bpe -s {SAME.vocabulary} -o codes",
-    "cat train.en train.de | subword-nmt apply-bpe -c codes | subword-nmt get-vocab | cut -d ' ' -f 1 > vocabulary.txt",
-    "python -m joeynmt train config.yaml --skip-test",
-]
+DOCUMENTED_MERGES = 4_000
 DOCUMENTED = """[`configs/iwslt14_deen_bpe.yaml`](https://github.com/joeynmt/joeynmt/blob/main/configs/iwslt14_deen_bpe.yaml)
 of joeynmt/joeynmt, its configuration for the smallest natural corpus (160,000 pairs): 6 layers, 256 wide, batches of
 4,096 tokens, a rate of 0.0003. The 4,000 merges for both languages are those of `notebooks/joey_demo.ipynb`. Changed:
@@ -22,13 +18,17 @@ SAME_SIZES = (
 )
 
 
-def recipe(stack: dict[str, Any], embedding_dropout: float, training: dict[str, Any], source: str) -> Recipe:
+def recipe(
+    stack: dict[str, Any], merges: int, embedding_dropout: float, training: dict[str, Any], source: str
+) -> Recipe:
+    learn = f"cat train.en train.de | subword-nmt learn-bpe -s {merges} -o codes"
+    count = "cat train.en train.de | subword-nmt apply-bpe -c codes | subword-nmt get-vocab"
     side = {
         "max_length": 100,
         "level": "bpe",
         "voc_file": "vocabulary.txt",
         "tokenizer_type": "subword-nmt",
-        "tokenizer_cfg": {"num_merges": SAME.vocabulary, "codes": "codes", "pretokenizer": "none"},
+        "tokenizer_cfg": {"num_merges": merges, "codes": "codes", "pretokenizer": "none"},
     }
     width = stack["hidden_size"]
     stack = {"type": "transformer", "layer_norm": "pre", "activation": "relu", **stack}
@@ -78,7 +78,11 @@ def recipe(stack: dict[str, Any], embedding_dropout: float, training: dict[str, 
         },
     }
     return Recipe(
-        commands=COMMANDS,
+        commands=[
+            learn,
+            f"{count} | cut -d ' ' -f 1 > vocabulary.txt",
+            "python -m joeynmt train config.yaml --skip-test",
+        ],
         translate=[
             "ln -sf $(basename {checkpoint}) model/best.ckpt",
             "python -m joeynmt translate config.yaml < test.en > output.de",
@@ -99,7 +103,7 @@ def documented(_: Job) -> Recipe:
         "batch_size": 4096,
         "validation_freq": 25,
     }
-    return recipe(stack, 0.0, training, DOCUMENTED)
+    return recipe(stack, DOCUMENTED_MERGES, 0.0, training, DOCUMENTED)
 
 
 def same_sizes(job: Job) -> Recipe:
@@ -120,7 +124,7 @@ def same_sizes(job: Job) -> Recipe:
         "batch_size": SAME.batch_tokens,
         "validation_freq": SAME.save_every,
     }
-    return recipe(stack, SAME.dropout, training, SAME_SIZES)
+    return recipe(stack, SAME.vocabulary, SAME.dropout, training, SAME_SIZES)
 
 
 RECIPES: Recipes = {"documented": documented, "sizes of tiny": same_sizes}

@@ -18,11 +18,12 @@ this size Marian documents nothing): the preset `transformer-base`, written out 
 --dump-config expand`. Changed: 4,000 pieces instead of 32,000, and batches of 2,048 words instead of
 `mini-batch-fit`, which fits them to the memory of a GPU."""
 SAME_SIZES = "The same command, with the sizes of `tiny`, pre-norm as in the preset `transformer-base-prenorm`."
+DOCUMENTED_PIECES = 4_000
 TRANSLATE = Path(__file__).with_name("marian_translate.py")
 PRE_NORM = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}
 
 
-def recipe(job: Job, settings: dict[str, Any], words: int, save_every: int, source: str) -> Recipe:
+def recipe(job: Job, settings: dict[str, Any], vocabulary: int, words: int, save_every: int, source: str) -> Recipe:
     config = {
         "type": "transformer",
         "tied-embeddings-all": True,
@@ -43,7 +44,7 @@ def recipe(job: Job, settings: dict[str, Any], words: int, save_every: int, sour
     train = (
         f"pymarian train -c config.yaml --cpu-threads {job.threads} --seed 1111 --model model.npz "
         "--train-sets train.en train.de --valid-sets valid.en valid.de "
-        f"--vocabs pieces.spm pieces.spm --dim-vocabs {SAME.vocabulary} {SAME.vocabulary}"
+        f"--vocabs pieces.spm pieces.spm --dim-vocabs {vocabulary} {vocabulary}"
     )
     return Recipe(
         commands=[train],
@@ -71,7 +72,7 @@ def documented(job: Job) -> Recipe:
         "clip-norm": 0,
         "exponential-smoothing": 0.0001,
     }
-    return recipe(job, settings, 2_048, 20, DOCUMENTED)
+    return recipe(job, settings, DOCUMENTED_PIECES, 2_048, 20, DOCUMENTED)
 
 
 def same_sizes(job: Job) -> Recipe:
@@ -89,7 +90,7 @@ def same_sizes(job: Job) -> Recipe:
         "lr-warmup": f"{SAME.warm_up}",
         "clip-norm": 1,
     }
-    return recipe(job, settings, SAME.batch_tokens, SAME.save_every, SAME_SIZES)
+    return recipe(job, settings, SAME.vocabulary, SAME.batch_tokens, SAME.save_every, SAME_SIZES)
 
 
 RECIPES: Recipes = {"documented": documented, "sizes of tiny": same_sizes}
