@@ -13,6 +13,7 @@ from jumok.engines.classifier.torch import TorchClassifier
 from jumok.errors import ConfigError, InputError
 from jumok.model.classifier import Classifier
 from jumok.model.config.classifier import ClassifierConfig
+from jumok.model.ngram_table import LONGEST_NGRAM
 from jumok.tokenizer import Tokenizer
 
 SHORT = "The red horse likes the horse."
@@ -58,7 +59,7 @@ def test_attributions_add_up_to_the_difference_of_the_scores(
     assert sum(word.attribution for word in found.words) == pytest.approx(sum(found.totals[:-1]))
 
 
-@pytest.mark.parametrize("unit", ["both", "word+token"])
+@pytest.mark.parametrize("unit", ["both", "word+token", "word+token+ending"])
 def test_the_part_of_ngrams_is_exact(tokenizer: Tokenizer, tmp_path: Any, unit: str) -> None:
     classifier = make_classifier(tokenizer, tmp_path, ngrams=1 << 12, ngram_unit=unit)
     model = classifier.engine.model  # type: ignore[attr-defined]
@@ -79,12 +80,14 @@ def test_leaving_a_word_out_is_measured_by_the_model(tokenizer: Tokenizer, tmp_p
     assert found.words[1].left_out == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_linear_model_s_attribution_is_what_leaving_out_shows(tokenizer: Tokenizer, tmp_path: Any) -> None:
+def test_a_linear_model_s_attribution_is_what_leaving_out_shows(
+    tokenizer: Tokenizer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the encoder, and with unigrams that all weigh alike, both are the same thing in theory."""
     classifier = make_classifier(tokenizer, tmp_path, ngrams=1 << 12, ngram_unit="token")
     model = classifier.engine.model  # type: ignore[attr-defined]
     model.encoder_share.fill_(0.0)
-    model.ngrams[0].longest = 1
+    monkeypatch.setitem(LONGEST_NGRAM, "token", 1)
     model.ngrams[0].scale.fill_(0.0)  # no norm
     words = [piece[1:] for piece in tokenizer.pieces(range(tokenizer.size)) if piece[0] == "▁" and len(piece) > 3]
     text = " ".join(words[:4])  # each of one token: one that comes twice counts once, and is not missed when left out

@@ -15,6 +15,7 @@ from jumok.model.ngram_table import (
     NgramTable,
     hash_ngrams,
     join_words,
+    last_tokens,
     number_words,
     pack_fingerprints,
     spell,
@@ -219,7 +220,33 @@ def test_tokens_get_the_attribution_of_their_words() -> None:
     assert float(attribution[0]) == pytest.approx(3 * float(attribution[1]))  # 3 letters and 1 letter of the same word
 
 
-@pytest.mark.parametrize("unit", ["character", "word"])
+@given(text_of_tokens, st.integers(1, 15), st.integers(0, 3))
+def test_the_last_tokens_of_a_text_are_those_before_its_padding(tokens: list[int], count: int, padding: int) -> None:
+    text = np.array([[*tokens, *[0] * padding], [1] * (len(tokens) + padding)])
+    found = last_tokens(text, count)
+    assert found.shape == (2, min(count, text.shape[1]))
+    assert [number for number in found[0] if number] == tokens[-count:]
+    assert found[1].all()
+
+
+def test_only_the_words_at_the_end_of_a_text_are_scored_by_its_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.model.ngram_table.ENDING_TOKENS", 3)
+    ending, word = (ngram_scores(1 << 16, 2, unit=unit) for unit in ("ending", "word"))
+    for layer in (ending, word):
+        layer.get_buffer("spelling").copy_(SPELLING)
+        torch.nn.init.normal_(layer.scores, generator=torch.Generator().manual_seed(1))
+    text = torch.tensor([[9, 8, 5, 6, 7, 0, 0], [6, 9, 5, 6, 7, 0, 0]])
+    scores = ending(text)
+    torch.testing.assert_close(scores[0], scores[1])
+    torch.testing.assert_close(scores[:1], word(text[:1, 2:]))
+    short = torch.tensor([[5, 6, 0, 0]])
+    torch.testing.assert_close(ending(short), word(short))
+    attribution = ending.attribution(text[:1], 1)
+    torch.testing.assert_close(attribution, torch.cat((torch.zeros(2), word.attribution(text[:1, 2:], 1))))
+    assert attribution[2:5].all()
+
+
+@pytest.mark.parametrize("unit", ["character", "word", "ending"])
 def test_the_end_alone_has_no_attribution(unit: str) -> None:
     layer = ngram_scores(1 << 16, 2, unit=unit)
     layer.get_buffer("spelling").copy_(SPELLING)

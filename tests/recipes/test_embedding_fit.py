@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from jumok.errors import ConfigError
-from jumok.recipes.classifier import ClassifierRecipe
 from jumok.recipes.embedding_fit import MOST_TOKENS, cooccurrence_embeddings
+from jumok.recipes.language_model import LanguageModelRecipe
 from jumok.training.settings import Settings
 
 WORDS, WIDTH = 60, 64  # of each of two languages
@@ -62,8 +62,8 @@ def test_of_a_long_example_only_some_pairs_of_tokens_are_counted() -> None:
 
 
 def test_a_task_that_cannot_fit_them_refuses() -> None:
-    with pytest.raises(ConfigError, match=r"init\.embeddings has no effect on a classifier"):
-        ClassifierRecipe.check_settings(Settings.from_dict({"init": {"embeddings": "cooccurrence"}}))
+    with pytest.raises(ConfigError, match=r"init\.embeddings has no effect on a language model"):
+        LanguageModelRecipe.check_settings(Settings.from_dict({"init": {"embeddings": "cooccurrence"}}))
     with pytest.raises(ConfigError, match=r'Unknown way to begin "cooccurence"\. Did you mean "cooccurrence"\?$'):
         Settings.from_dict({"init": {"embeddings": "cooccurence"}})
 

@@ -1,4 +1,4 @@
-"""The scores of runs: the minimum of logistic regression, found in one go."""
+"""The scores of n-grams: the minimum of logistic regression, found in one go."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from jumok.data.batch import LabelledBatch
 from jumok.model.config import preset
 from jumok.model.ngram_table import LONGEST_NGRAM, hash_ngrams, unpack_fingerprints
 from jumok.model.ngrams import NgramScores
-from jumok.recipes.ngram_fit import INVERSE_PENALTY, fit_ngram_scores, has_many_characters, spelling_of
+from jumok.recipes.ngram_fit import INVERSE_PENALTY, USUAL_NGRAMS, fit_ngram_scores, has_many_characters, spelling_of
 from jumok.tokenizer import EOS, FIRST_BYTE, PAD, Tokenizer
 
 PLACES = 1 << 12
@@ -44,10 +44,17 @@ def test_order_of_words_is_learned() -> None:
         assert float((answers == torch.from_numpy(batch.labels)).float().mean()) > 0.95
 
 
+@pytest.mark.parametrize("usual", [USUAL_NGRAMS, 10])
 @pytest.mark.parametrize("fingerprints", [True, False])
-def test_it_is_the_minimum(fingerprints: bool) -> None:
+def test_it_is_the_minimum_with_a_smaller_penalty_for_longer_texts(
+    fingerprints: bool, usual: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Autograd finds no slope where the search ended."""
+    monkeypatch.setattr("jumok.recipes.ngram_fit.USUAL_NGRAMS", usual)
     layer = fitted(fingerprints)
+    counts = torch.cat([layer.rows(torch.from_numpy(batch.text))[1].sum(1) for batch in batches()])
+    inverse_penalty = INVERSE_PENALTY * max(1.0, float(counts.double().mean()) / usual)
+    assert (inverse_penalty > INVERSE_PENALTY) == (usual == 10)
     loud = layer.scale.sqrt()
     weights = (layer.scores / loud.clamp(min=1e-9)[:, None]).requires_grad_()
     loss = weights.square().sum() / 2
@@ -56,7 +63,7 @@ def test_it_is_the_minimum(fingerprints: bool) -> None:
         values = loud[found] * counted
         values = values / values.norm(dim=1, keepdim=True)
         logits = (weights[found] * values[..., None]).sum(1)
-        loss = loss + INVERSE_PENALTY * torch.nn.functional.cross_entropy(
+        loss = loss + inverse_penalty * torch.nn.functional.cross_entropy(
             logits, torch.from_numpy(batch.labels), reduction="sum"
         )
     [slope] = torch.autograd.grad(loss, weights)

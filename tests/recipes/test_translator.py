@@ -381,7 +381,7 @@ def test_tiny_has_few_wide_layers_rotations_fitted_vectors_and_learns_by_muon_un
     assert found("tiny", **{"model.encoder_layers": 1, "model.decoder_layers": 1})[-1] is False
     assert found("base") == (None, 6, 6, 512, "random", False)
     assert found("rnn") == (None, 2, 2, 192, "random", None)
-    monkeypatch.setattr("jumok.recipes.translator.MOST_FITTED", 10)
+    monkeypatch.setattr("jumok.recipes.recipe.MOST_FITTED", 10)
     assert found("tiny") == ("muon", 2, 2, 192, "random", True)
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-LONGEST_NGRAM = {"token": 4, "character": 6, "spaceless": 6, "word": 3}  # in units
+LONGEST_NGRAM = {"token": 4, "character": 6, "spaceless": 6, "word": 3, "ending": 3}  # in units
+OF_WORDS = ("word", "ending")  # units that are words
+ENDING_TOKENS = 64  # the last ones of a text, whose words are the units "ending": a verdict often stands at the end
 SPACE = ord("▁")  # in a spelling: between words, part of none
 _MULTIPLIER = np.int64(6364136223846793005)  # of Knuth's generator: spreads neighbouring numbers over all the bits
 _UPPER_BITS = np.int64(29)  # the lower bits of a product depend only on the lower bits of its factors
@@ -69,6 +71,13 @@ def spell(text: IntArray, spelling: FloatArray) -> IntArray:
     return result
 
 
+def last_tokens(text: IntArray, count: int) -> IntArray:
+    """The last tokens [B, min(S, count)] of texts [B, S], then padding."""
+    lengths = (text != 0).sum(1, keepdims=True)
+    places = np.maximum(0, lengths - count) + np.arange(min(count, text.shape[1]))
+    return np.where(places < lengths, np.take_along_axis(text, np.minimum(places, text.shape[1] - 1), 1), 0)
+
+
 def number_words(characters: IntArray) -> IntArray:
     """Which word each of the characters [B, U] belongs to, from 1 on; 0: none, a space or padding. Words are separated
     by spaces, and a negative character is a word of its own."""
@@ -104,6 +113,20 @@ class NgramTable:
     spelling: FloatArray | None = None  # [V, W] the characters of every token, if the units are made of them
     words: bool = False  # the units are words, not single characters
     fingerprints: FloatArray | None = None  # of the n-gram that each row belongs to, as `pack_fingerprints` gives them
+    last: int = 0  # tokens of a text whose n-grams are scored; 0: all
+
+    @classmethod
+    def of_unit(
+        cls,
+        unit: str,
+        scores: FloatArray,
+        scale: FloatArray,
+        spelling: FloatArray | None,
+        fingerprints: FloatArray | None,
+    ) -> "NgramTable":
+        """The table of a unit of LONGEST_NGRAM."""
+        last = ENDING_TOKENS if unit == "ending" else 0
+        return cls(scores, scale, LONGEST_NGRAM[unit], spelling, unit in OF_WORDS, fingerprints, last)
 
     def rows(self, text: IntArray) -> tuple[IntArray, BoolArray]:
         """The rows [B, R] of the n-grams of texts [B, S] in ascending order, and which entries count: each row once."""
@@ -126,7 +149,8 @@ class NgramTable:
     def attribution(self, text: IntArray, chosen: int) -> FloatArray:
         """How much each token of a text [1, S] adds to the score of a class, less the mean of the others: [S].
         The score of an n-gram is shared equally by its occurrences and their tokens, so that all parts add up."""
-        text = _without_end_alone(text)
+        width, skipped = text.shape[1], max(0, int((text != 0).sum()) - self.last) if self.last else 0
+        text = self._seen(text)
         hashes, complete = self._hashes(text)
         others = (self.scores.sum(1) - self.scores[:, chosen]) / max(1, self.scores.shape[1] - 1)
         found, counted = self.rows(text)
@@ -143,7 +167,7 @@ class NgramTable:
         if self.spelling is not None:
             owners = np.repeat(np.arange(text.shape[1]), (self.spelling[text[0]] != 0).sum(1))
             result = np.bincount(owners, result, text.shape[1])
-        return result.astype(np.float32)
+        return np.pad(result, (skipped, width - skipped - len(result))).astype(np.float32)
 
     def _hashes(self, text: IntArray) -> tuple[IntArray, BoolArray]:
         """The row [L, B, U] of each n-gram, and whether there is one that the row belongs to."""
@@ -154,11 +178,16 @@ class NgramTable:
 
     def _units(self, text: IntArray) -> IntArray:
         """The tokens, their characters or words."""
-        text = _without_end_alone(text)
+        text = self._seen(text)
         if self.spelling is None:
             return text
         characters = spell(text, self.spelling)
         return join_words(characters, number_words(characters)) if self.words else characters
+
+    def _seen(self, text: IntArray) -> IntArray:
+        """The tokens whose n-grams are scored."""
+        text = _without_end_alone(text)
+        return last_tokens(text, self.last) if self.last else text
 
     def _per_character(self, text: IntArray, of_words: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What the words of a text [1, S] add, shared equally by their characters: [U]."""

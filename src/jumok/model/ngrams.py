@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from jumok.model.config.classifier import ClassifierConfig
-from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable, packed_size
+from jumok.model.ngram_table import NgramTable, packed_size
 
 LONGEST_TOKEN = 16  # characters of a token
 
@@ -23,7 +23,7 @@ class NgramScores(nn.Module):
 
     def __init__(self, config: ClassifierConfig, unit: str) -> None:
         super().__init__()
-        self.unit, self.longest = unit, LONGEST_NGRAM[unit]
+        self.unit = unit
         self.scores = nn.Parameter(torch.zeros(config.ngrams, config.classes), requires_grad=False)
         self.scale = nn.Parameter(torch.ones(config.ngrams), requires_grad=False)
         self.spelling: Tensor | None
@@ -52,8 +52,7 @@ class NgramScores(nn.Module):
     def table(self) -> NgramTable:
         """The same memory, for NumPy."""
         spelling, fingerprints = (None if part is None else part.numpy() for part in (self.spelling, self.fingerprints))
-        scores, scale = self.scores.numpy(), self.scale.numpy()
-        return NgramTable(scores, scale, self.longest, spelling, self.unit == "word", fingerprints)
+        return NgramTable.of_unit(self.unit, self.scores.numpy(), self.scale.numpy(), spelling, fingerprints)
 
     def extra_repr(self) -> str:
         return f"{len(self.scores):,} rows"

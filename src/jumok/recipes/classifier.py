@@ -23,8 +23,9 @@ from jumok.model.classifier import Classifier
 from jumok.model.config import BaseConfig
 from jumok.model.config import preset as preset_config
 from jumok.model.devices import device_of, to_device
-from jumok.model.ngram_table import LONGEST_NGRAM
+from jumok.model.ngram_table import ENDING_TOKENS, LONGEST_NGRAM
 from jumok.model.ngrams import NgramScores
+from jumok.recipes.embedding_fit import Ids
 from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.ngram_fit import fit_ngram_scores, has_many_characters, spelling_of
 from jumok.recipes.recipe import PathLike
@@ -35,6 +36,8 @@ from jumok.training.settings import Settings
 NOTEBOOK = "imdb-notebook"  # the preset of a published notebook, with all its choices
 NOTEBOOK_VOCABULARY = preset_config(NOTEBOOK).vocabulary
 WINDOW = 256  # tokens that attend to each other
+TINY_SIZES = {"encoder_layers": 2, "window": 64}  # other than the preset's
+COUNTED_TEXTS, COUNTED_TOKENS = 40_000, 24  # of the corpus, in parts, to see which tokens occur together
 NGRAM_SCORES = 1 << 22  # for all classes together
 TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 64, 1024, 16_384  # in a batch
 PEAK_RATE, DROPOUT = 2e-3, 0.2
@@ -45,6 +48,7 @@ class ClassifierRecipe(LabelledRecipe):
 
     task, epochs_type = "classifier", LabelledEpochs
     validation_cost, export_cost = 0.5, 3.0
+    may_fit_embeddings = True
     _ngrams: dict[str, Tensor] | None = None  # the fitted n-gram scores, the same for every model of this training
 
     def __init__(
@@ -85,16 +89,27 @@ class ClassifierRecipe(LabelledRecipe):
         facts = self.corpus.facts
         tokens = min(MOST_TOKENS, max(LEAST_TOKENS, TEXTS_AT_A_TIME * facts["tokens"] // facts["examples"]))
         many = has_many_characters(self.corpus.tokenizer)
-        unit = "character+spaceless+token" if many else "word+token"
+        has_endings = facts["tokens"] >= 2 * ENDING_TOKENS * facts["examples"]
+        words = "word+token+ending" if has_endings else "word+token"
+        unit = "character+spaceless+token" if many else words
+        length = "long texts" if has_endings else "texts"
         ngrams = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_NGRAM["token"] * facts["tokens"])
         return (
             Choice("model.ngrams", 1 << ngrams.bit_length() - 1, "scores for the n-grams of these texts"),
-            Choice("model.ngram_unit", unit, "suits the script of these texts"),
+            Choice("model.ngram_unit", unit, f"suits {length} in this script"),
             Choice("model.ngram_fingerprints", not many, f"{'no' if many else 'a'} gain with this unit"),
             Choice("batch.tokens", tokens, f"about {tokens * facts['examples'] // facts['tokens']} texts at a time"),
             Choice("optimizer.lr", PEAK_RATE, "suits a classifier"),
             Choice("model.dropout", DROPOUT, "suits a classifier"),
         )
+
+    def choices_for(self, chosen: Settings) -> Sequence[Choice]:
+        """For `tiny`, what is better after the same minutes: see "Encoder" in benchmarks/classifier.md."""
+        if chosen.preset != "tiny":
+            return ()
+        why = "few layers, of tokens that see their neighbours, learn more in the same time"
+        sizes = (Choice(f"model.{name}", size, why) for name, size in TINY_SIZES.items())
+        return *sizes, *self.choices_of_embeddings()
 
     def config(self, settings: Settings) -> BaseConfig:
         """The preset with the classes and the vocabulary of the corpus."""
@@ -105,14 +120,17 @@ class ClassifierRecipe(LabelledRecipe):
         return preset_config(settings.preset, vocabulary=self.corpus.tokenizer.size, task=self.task, **values)
 
     def model(self, settings: Settings) -> Classifier:
-        """A new model, with the n-gram scores that were fitted."""
-        model = Classifier(self.config(settings))
+        """A new model, with the token vectors and the n-gram scores that were fitted."""
+        model = super().model(settings)
+        assert isinstance(model, Classifier)
         if self._ngrams is not None:
             model.ngrams.load_state_dict(self._ngrams)
         return model
 
     def fit(self, settings: Settings) -> None:
-        """Fit the n-gram scores on the training texts; scale and calibrate them on validation texts."""
+        """Fit the token vectors and the n-gram scores on the training texts; scale and calibrate the scores on
+        validation texts."""
+        self.fit_embeddings(settings, self._parts_of_texts())
         model = Classifier(self.config(settings))
         encoded = self.corpus.tokenizer.encode([example.inputs[0] for example in self.corpus.valid])
         labels = self.labels(self.corpus.valid)
@@ -130,6 +148,13 @@ class ClassifierRecipe(LabelledRecipe):
         for part in model.ngrams:
             part.get_parameter("scores").div_(temperature)
         self._ngrams = model.ngrams.state_dict()
+
+    def _parts_of_texts(self) -> Iterator[Ids]:
+        """Neighbouring tokens of training texts from all parts of the corpus."""
+        train = self.corpus.train
+        for number in range(0, len(train), -(-len(train) // COUNTED_TEXTS)):
+            ids = np.asarray(train.example("text", number), np.int64)
+            yield from np.array_split(ids, -(-len(ids) // COUNTED_TOKENS)) if len(ids) else ()
 
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
         """Cross-entropy of the encoder's scores alone: beside fitted n-grams it would find little left to learn."""

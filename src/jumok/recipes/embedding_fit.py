@@ -17,6 +17,7 @@ from jumok.seeds import derive_seed
 
 Ids = npt.NDArray[np.int64]
 
+MOST_FITTED = 10_000  # tokens of a vocabulary that vectors are fitted to unasked: that needs 0.4 GB
 MOST_TOKENS = 64  # different ones of an example that are looked at: the pairs of them are counted
 PAIRS_AT_A_TIME = 1 << 20
 SHARE = 0.7  # of the fitted vector in the mixture; its square and that of the random vector's share add up to 1

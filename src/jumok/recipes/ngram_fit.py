@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import LabelledBatch
-from jumok.model.ngram_table import FINGERPRINT_BITS, SPACE, IntArray, pack_fingerprints
+from jumok.model.ngram_table import FINGERPRINT_BITS, OF_WORDS, SPACE, IntArray, pack_fingerprints
 from jumok.model.ngrams import LONGEST_TOKEN, NgramScores
 from jumok.tokenizer import FIRST_PIECE, PAD, Tokenizer, lower_case
 from jumok.training.optimizer import LBFGS
 
-INVERSE_PENALTY = 8.0  # scikit-learn's C: of the loss, against the squared weights
+# scikit-learn's C, of the loss against the squared weights, for texts of up to so many n-grams. The values of a text
+# have the length 1 together, so those of longer texts are smaller, and need larger weights.
+INVERSE_PENALTY, USUAL_NGRAMS = 8.0, 128
 ITERATIONS = 60
 HISTORY = 6  # updates that L-BFGS remembers
 # N-grams of all texts together, and texts times classes: texts beyond are not fitted, to bound the memory.
@@ -50,11 +52,11 @@ def fit_ngram_scores(batches: Iterable[LabelledBatch], ngrams: NgramScores, clas
 
 def spelling_of(tokenizer: Tokenizer, unit: str = "character") -> Tensor:
     """[V, LONGEST_TOKEN] the code points of every token, then zeros; a special token is one made-up code point.
-    Without spaces for the unit "spaceless"; for "word" in small letters, those that stand alone negative."""
+    Without spaces for the unit "spaceless"; for words in small letters, those that stand alone negative."""
     table = torch.zeros(tokenizer.size, LONGEST_TOKEN)
     for token, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
         characters = [ord(character) for character in piece] if token >= FIRST_PIECE else [_BEYOND_UNICODE + token]
-        if unit == "word":
+        if unit in OF_WORDS:
             characters = _for_words(piece) if token >= FIRST_PIECE else [-characters[0]]
         elif unit == "spaceless":
             characters = [character for character in characters if character != SPACE]
@@ -130,7 +132,8 @@ def _logistic_regression(found: _TextNgrams, scale: Tensor, class_weights: Tenso
     text_starts = _starts(found.counts)
     hash_starts = _starts(torch.bincount(found.hashes, minlength=len(scale)))
     text_of_hash, value_of_hash = found.texts[order], values[order]
-    loss_weights = INVERSE_PENALTY * class_weights[found.labels]
+    inverse_penalty = INVERSE_PENALTY * max(1.0, found.counts.double().mean().item() / USUAL_NGRAMS)
+    loss_weights = inverse_penalty * class_weights[found.labels]
     weights = nn.Parameter(torch.zeros(len(scale), len(class_weights)))
     search = LBFGS([weights], max_iter=ITERATIONS, history_size=HISTORY, line_search_fn="strong_wolfe")
 

@@ -2,10 +2,11 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from jumok.data.corpus import Corpus, open_corpus, prepare_corpus
@@ -16,6 +17,7 @@ from jumok.engines.conversion import repair_export
 from jumok.errors import ConfigError
 from jumok.model.config import BaseConfig, ModelConfig, preset
 from jumok.recipes.certifying.certificate import ParityError
+from jumok.recipes.embedding_fit import MOST_FITTED, Ids, cooccurrence_embeddings
 from jumok.recipes.export import export_ctranslate2, is_exported
 from jumok.tasks import resolve, task_named, task_of_config
 from jumok.training.auto import Choice
@@ -46,6 +48,7 @@ class Recipe(ABC):
     export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
     highest_score: ClassVar[float] = math.inf  # of a validation; a recorded one above it was measured in another way
     may_fit_embeddings: ClassVar[bool] = False  # whether `init.embeddings` can be anything but random
+    _embeddings: Tensor | None = None  # [V, D] the token vectors that were fitted
     not_settings: ClassVar[Mapping[str, str]] = {  # fields of the model's config, and what decides them
         "task": "the command decides it. Leave it out.",
         "vocabulary": "the data decide it. Leave it out, or set tokenizer.size.",
@@ -150,6 +153,12 @@ class Recipe(ABC):
         )
         return (ROTARY,) if isinstance(config, ModelConfig) and config.may_rotate else ()
 
+    def choices_of_embeddings(self) -> Sequence[Choice]:
+        """Fitted token vectors, if the vocabulary is small enough to fit them unasked."""
+        if self.corpus.tokenizer.size > MOST_FITTED:
+            return ()
+        return (Choice("init.embeddings", "cooccurrence", "saves some of the first steps"),)
+
     def card(self) -> Mapping[str, Any]:
         """What the model's card says beside what it says of every model."""
         return {}
@@ -161,10 +170,19 @@ class Recipe(ABC):
     def fit(self, settings: Settings) -> None:  # noqa: B027
         """Fit what is not trained by gradient descent. Called once, when all settings are known."""
 
+    def fit_embeddings(self, settings: Settings, examples: Iterable[Ids]) -> None:
+        """Fit the token vectors that a new model begins with to the token ids of examples, if that is asked for."""
+        if settings.init.embeddings == "cooccurrence":
+            sizes = self.corpus.tokenizer.size, self.config(settings).d_model
+            self._embeddings = cooccurrence_embeddings(examples, *sizes, settings.seed)
+
     def model(self, settings: Settings) -> nn.Module:
-        """A new model."""
+        """A new model, with the token vectors that were fitted."""
         config = self.config(settings)
         model: nn.Module = resolve(task_of_config(config.to_dict()).model)(config)
+        if self._embeddings is not None:
+            with torch.no_grad():
+                model.get_parameter("embed.tokens.weight").copy_(self._embeddings)
         return model
 
     @abstractmethod

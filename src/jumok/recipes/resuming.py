@@ -119,7 +119,7 @@ def _reading_explained(reading: Mapping[str, Any]) -> str:
 def sizes_of_the_model(asked: Settings, before: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
     """What was asked for, with the sizes and the optimizer of the existing model, which has this config, where none
     were: the corpus, or another version of Jumok, may suggest others now."""
-    names = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "rotary")
+    names = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "rotary", "window")
     own = {name: config[name] for name in names if name in config}
     sizes = own | {name: value for name, value in before["model"].items() if name != "dropout"}
     kept = {f"model.{name}": value for name, value in sizes.items()}

@@ -22,7 +22,6 @@ from jumok.engines.translator.torch import TorchTranslator
 from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
 from jumok.model.encoder_decoder import EncoderDecoder
-from jumok.recipes.embedding_fit import cooccurrence_embeddings
 from jumok.recipes.recipe import BY_MUON, PathLike, Recipe, few_wide_layers
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import is_upper_case, lower_case
@@ -35,7 +34,6 @@ USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before 
 CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
-MOST_FITTED = 10_000  # tokens whose vectors are fitted unasked: that needs 0.4 GB
 TINY_SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "d_ff": 384}  # other than the preset's
 SAMPLES = 3  # translations shown after each validation
 VALIDATION_RATIO = 1.0  # tighter than for users: an untrained model fills any length it is allowed
@@ -73,7 +71,6 @@ class TranslatorRecipe(Recipe):
     task, epochs_type = "translator", TranslationEpochs
     validation_cost, export_cost = 2.0, 8.0
     may_fit_embeddings = True
-    _embeddings: Tensor | None = None  # [V, D] what was fitted
 
     def __init__(
         self,
@@ -107,10 +104,7 @@ class TranslatorRecipe(Recipe):
         if chosen.preset != "tiny":
             return ()
         sizes = few_wide_layers(**TINY_SIZES)
-        choices = [BY_MUON, *sizes, *self.choices_of_rotary(chosen, sizes)]
-        if self.corpus.tokenizer.size <= MOST_FITTED:
-            choices.append(Choice("init.embeddings", "cooccurrence", "saves some of the first steps"))
-        return choices
+        return BY_MUON, *sizes, *self.choices_of_rotary(chosen, sizes), *self.choices_of_embeddings()
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share
@@ -140,24 +134,11 @@ class TranslatorRecipe(Recipe):
         return self.corpus.tokenizer.decode([train.example("source", number) for number in numbers])
 
     def fit(self, settings: Settings) -> None:
-        """Make the token vectors that the training begins with."""
-        if settings.init.embeddings != "cooccurrence":
-            return
+        """Fit the token vectors that the training begins with."""
         train = self.corpus.train
         numbers = range(0, len(train), -(-len(train) // COUNTED_PAIRS))
         pairs = ([train.example(side, number) for side in ("source", "target")] for number in numbers)
-        examples = (np.concatenate(pair).astype(np.int64) for pair in pairs)
-        sizes = self.corpus.tokenizer.size, self.config(settings).d_model
-        self._embeddings = cooccurrence_embeddings(examples, *sizes, settings.seed)
-
-    def model(self, settings: Settings) -> EncoderDecoder:
-        """A new model, with the token vectors that were fitted."""
-        model = super().model(settings)
-        assert isinstance(model, EncoderDecoder)
-        if self._embeddings is not None:
-            with torch.no_grad():
-                model.embed.tokens.weight.copy_(self._embeddings)
-        return model
+        self.fit_embeddings(settings, (np.concatenate(pair).astype(np.int64) for pair in pairs))
 
     def loss(self, model: EncoderDecoder, settings: Settings) -> Callable[[Batch], Tensor]:
         """Teacher forcing: the full target at once, each token given the true ones before it."""

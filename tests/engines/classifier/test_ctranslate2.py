@@ -29,6 +29,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm": "pre", "window": 8, "ngrams": 256},
     {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "word+token"},
     {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "word+token", "ngram_fingerprints": True},
+    {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "word+token+ending"},
     {"norm": "pre", "window": 8, "ngrams": 256, "ngram_unit": "character+spaceless+token"},
     {"norm": "post", "activation": "gelu", "attention_bias": True, "pooling": "max"},
     {"norm": "post", "window": 8, "pooling": "answers"},

@@ -18,7 +18,7 @@ from jumok.engines.ctranslate2_models import Ctranslate2Model
 from jumok.engines.opening import needed_for
 from jumok.metrics.classification import ClassScores
 from jumok.model.config.classifier import ClassifierConfig
-from jumok.model.ngram_table import LONGEST_NGRAM, NgramTable
+from jumok.model.ngram_table import NgramTable
 from jumok.tokenizer import EOS
 
 BATCH_TOKENS = 4096  # padded tokens in a batch of one thread
@@ -47,12 +47,11 @@ class Ctranslate2Classifier:
         weights = bundle.weights()
         self._head, self._bias = weights["head.weight"], weights["head.bias"]
         self._ngrams = [
-            NgramTable(
+            NgramTable.of_unit(
+                unit,
                 weights[f"ngrams.{number}.scores"],
                 weights[f"ngrams.{number}.scale"],
-                LONGEST_NGRAM[unit],
                 weights.get(f"ngrams.{number}.spelling"),
-                unit == "word",
                 weights.get(f"ngrams.{number}.fingerprints"),
             )
             for number, unit in enumerate(self._config.ngram_units)

@@ -8,7 +8,7 @@ from jumok.errors import ConfigError
 from jumok.model.config.base import ModelConfig
 
 POOLINGS = ("mean", "max", "answers")
-NGRAM_UNITS = ("token", "character", "both", "word+token", "character+spaceless+token")
+NGRAM_UNITS = ("token", "character", "both", "word+token", "word+token+ending", "character+spaceless+token")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,8 @@ class ClassifierConfig(ModelConfig):
     pooling: str = "mean"  # mean | max of the token states, then class scores | answers: class scores a token, then max
     window: int = 0  # tokens that attend to each other, a longer text is read in parts; 0: all of them
     ngrams: int = 0  # rows of the hashed table of n-gram scores, a power of 2; 0: no such scores
-    # token | character | both of them | word+token | character+spaceless+token: n-grams of each, scored apart and added
+    # One of NGRAM_UNITS: n-grams of tokens, characters (spaceless: across spaces), words or the last words of a text;
+    # those of several units are scored apart and added. "both" is character and token.
     ngram_unit: str = "token"
     ngram_fingerprints: bool = False  # of several n-grams that meet in a row, only one is scored
 
