@@ -99,9 +99,8 @@ def expected_figures() -> dict[str, str]:
         f"the same in an earlier version, after {after[1]} minutes of a run that was stopped four times while the code "
         "changed": f"BLEU {after[2]}",
         f"the same in an earlier version, on raw files, 20 minutes, which took {raw['trained'].split()[0]}": bleu(raw),
-        "sentiment of film reviews in an earlier version, IMDB (English), "
-        f"{option('classifier', 'minutes')} minutes": accuracy("imdb"),
-        "the same in an earlier version, NSMC (Korean)": accuracy("nsmc"),
+        f"sentiment of film reviews, IMDB (English), {option('classifier', 'minutes')} minutes": accuracy("imdb"),
+        "the same, NSMC (Korean)": accuracy("nsmc"),
         "pictures of clothes, Fashion-MNIST, 15 minutes": pictures_accuracy(),
         "the same, 60 minutes": f"accuracy {accuracy_of_pictures(60)}",
         f"language model, {option('language_model', 'megabytes')} MB of English reviews, "
