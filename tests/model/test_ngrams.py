@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from jumok.model.classifier import Classifier
 from jumok.model.config import preset
 from jumok.model.ngram_table import (
+    ENDING_TOKENS,
+    LONGEST_NGRAM,
     SPACE,
     NgramTable,
     hash_ngrams,
@@ -51,6 +53,11 @@ def test_the_row_of_an_ngram_is_part_of_the_format() -> None:
     assert rows[:, 0].tolist() == [[927507, 903294, 879080], [869176, 633267, 591066], [452953, 626744, 227455]]
     assert fingerprints[:, 0].tolist() == [[51, 35, 20], [40, 41, 37], [40, 58, 27]]
     assert complete[:, 0].tolist() == [[True] * 3, [True, True, False], [True, False, False]]
+
+
+def test_the_lengths_of_ngrams_and_of_endings_are_part_of_the_format() -> None:
+    assert LONGEST_NGRAM == {"token": 4, "character": 6, "spaceless": 6, "word": 3, "ending": 3}
+    assert ENDING_TOKENS == 64
 
 
 @pytest.mark.parametrize("places", [1, 2, 4])

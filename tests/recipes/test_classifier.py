@@ -46,16 +46,18 @@ def test_a_tiny_classifier_has_few_layers_a_short_window_and_fitted_vectors_unle
     assert found("tiny") == (2, 64, "random")
 
 
-def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_window_when_settings_change(
+def test_a_run_of_an_earlier_version_keeps_its_layers_its_window_and_its_ngrams_when_settings_change(
     texts: Path, tmp_path: Path
 ) -> None:
-    """It recorded neither: `tiny` had the four layers of the table, and every classifier the same window."""
+    """It recorded none of them: `tiny` had the four layers of the table, every classifier the same window, and n-grams
+    that met in a row of their table shared it."""
     run, asked = tmp_path / "run", {"batch.tokens": 200}
     before = {**asked, "model.encoder_layers": 4, "model.window": WINDOW, "init.embeddings": "random"}
+    before["model.ngram_fingerprints"] = False
     train_classifier(texts, out=run, steps=2, preset="tiny", settings=before, progress=False)
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     for settings in (record["asked"], record["settings"]):
-        for name in ("encoder_layers", "window"):
+        for name in ("encoder_layers", "window", "ngram_fingerprints"):
             del settings["model"][name]
         del settings["init"]
     (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
@@ -64,7 +66,7 @@ def test_a_run_of_an_earlier_version_keeps_its_layers_and_its_window_when_settin
         texts, out=run, steps=4, preset="tiny", settings=changed, continue_with_changes=True, progress=False
     )
     config = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))
-    assert (config["encoder_layers"], config["window"]) == (4, WINDOW)
+    assert (config["encoder_layers"], config["window"], config["ngram_fingerprints"]) == (4, WINDOW, False)
 
 
 def test_a_classifier_begins_with_vectors_of_tokens_that_occur_together(texts: Path, tmp_path: Path) -> None:

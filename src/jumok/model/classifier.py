@@ -70,7 +70,7 @@ class Classifier(nn.Module):
         return scores
 
     def ngram_scores(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
-        """The scores of the n-grams of tokens and characters."""
+        """The scores of the n-grams of all units."""
         return torch.stack([part(text) for part in self.ngrams]).sum(0)
 
     def forward(self, text: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 LONGEST_NGRAM = {"token": 4, "character": 6, "spaceless": 6, "word": 3, "ending": 3}  # in units
 OF_WORDS = ("word", "ending")  # units that are words
-ENDING_TOKENS = 64  # the last ones of a text, whose words are the units "ending": a verdict often stands at the end
+# The last tokens of a text, whose words are the units "ending", because a verdict often stands at the end. The first of
+# these words may be the rest of one. This number is part of the format of saved models.
+ENDING_TOKENS = 64
 SPACE = ord("▁")  # in a spelling: between words, part of none
 _MULTIPLIER = np.int64(6364136223846793005)  # of Knuth's generator: spreads neighbouring numbers over all the bits
 _UPPER_BITS = np.int64(29)  # the lower bits of a product depend only on the lower bits of its factors
@@ -113,7 +115,7 @@ class NgramTable:
     spelling: FloatArray | None = None  # [V, W] the characters of every token, if the units are made of them
     words: bool = False  # the units are words, not single characters
     fingerprints: FloatArray | None = None  # of the n-gram that each row belongs to, as `pack_fingerprints` gives them
-    last: int = 0  # tokens of a text whose n-grams are scored; 0: all
+    last: int = 0  # how many tokens at the end of a text are scored; 0: all
 
     @classmethod
     def of_unit(

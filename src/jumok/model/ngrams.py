@@ -2,7 +2,8 @@
 
 An encoder can learn phrases such as "not bad at all" too, but needs to see them more often; together they are
 better than either. In Korean and Chinese, character n-grams say more than token n-grams, and both together most, with
-those across spaces, which many writers leave out. In alphabets, words say more than the tokens they are cut into.
+those across spaces, which many writers leave out. In alphabets, words say more than the tokens they are cut into, and
+in long texts the words at the end are worth scores of their own.
 Axes: B texts, S tokens, R n-grams, C classes.
 """
 

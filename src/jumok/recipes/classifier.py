@@ -37,7 +37,8 @@ NOTEBOOK = "imdb-notebook"  # the preset of a published notebook, with all its c
 NOTEBOOK_VOCABULARY = preset_config(NOTEBOOK).vocabulary
 WINDOW = 256  # tokens that attend to each other
 TINY_SIZES = {"encoder_layers": 2, "window": 64}  # other than the preset's
-COUNTED_TEXTS, COUNTED_TOKENS = 40_000, 24  # of the corpus, in parts, to see which tokens occur together
+# To see which tokens occur together: of so many texts, but not of many more tokens, in parts of so many tokens
+COUNTED_TEXTS, COUNTED_TOKENS, PART = 40_000, 10_000_000, 24
 NGRAM_SCORES = 1 << 22  # for all classes together
 TEXTS_AT_A_TIME, LEAST_TOKENS, MOST_TOKENS = 64, 1024, 16_384  # in a batch
 PEAK_RATE, DROPOUT = 2e-3, 0.2
@@ -92,7 +93,7 @@ class ClassifierRecipe(LabelledRecipe):
         has_endings = facts["tokens"] >= 2 * ENDING_TOKENS * facts["examples"]
         words = "word+token+ending" if has_endings else "word+token"
         unit = "character+spaceless+token" if many else words
-        length = "long texts" if has_endings else "texts"
+        length = "long texts" if has_endings and not many else "texts"
         ngrams = min(NGRAM_SCORES // len(self.corpus.classes), LONGEST_NGRAM["token"] * facts["tokens"])
         return (
             Choice("model.ngrams", 1 << ngrams.bit_length() - 1, "scores for the n-grams of these texts"),
@@ -107,7 +108,7 @@ class ClassifierRecipe(LabelledRecipe):
         """For `tiny`, what is better after the same minutes: see "Encoder" in benchmarks/classifier.md."""
         if chosen.preset != "tiny":
             return ()
-        why = "few layers, of tokens that see their neighbours, learn more in the same time"
+        why = "few layers and a short window learn more in the same time"
         sizes = (Choice(f"model.{name}", size, why) for name, size in TINY_SIZES.items())
         return *sizes, *self.choices_of_embeddings()
 
@@ -151,10 +152,11 @@ class ClassifierRecipe(LabelledRecipe):
 
     def _parts_of_texts(self) -> Iterator[Ids]:
         """Neighbouring tokens of training texts from all parts of the corpus."""
-        train = self.corpus.train
-        for number in range(0, len(train), -(-len(train) // COUNTED_TEXTS)):
+        train, tokens = self.corpus.train, self.corpus.facts["tokens"]
+        most = max(1, min(COUNTED_TEXTS, COUNTED_TOKENS * len(train) // tokens))
+        for number in range(0, len(train), -(-len(train) // most)):
             ids = np.asarray(train.example("text", number), np.int64)
-            yield from np.array_split(ids, -(-len(ids) // COUNTED_TOKENS)) if len(ids) else ()
+            yield from np.array_split(ids, -(-len(ids) // PART)) if len(ids) else ()
 
     def loss(self, model: Classifier, settings: Settings) -> Callable[[LabelledBatch], Tensor]:
         """Cross-entropy of the encoder's scores alone: beside fitted n-grams it would find little left to learn."""

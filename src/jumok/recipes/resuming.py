@@ -119,10 +119,11 @@ def _reading_explained(reading: Mapping[str, Any]) -> str:
 def sizes_of_the_model(asked: Settings, before: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
     """What was asked for, with the sizes and the optimizer of the existing model, which has this config, where none
     were: the corpus, or another version of Jumok, may suggest others now."""
-    names = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "rotary", "window")
+    sizes = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "rotary")
+    names = (*sizes, "window", "ngrams", "ngram_unit", "ngram_fingerprints")
     own = {name: config[name] for name in names if name in config}
-    sizes = own | {name: value for name, value in before["model"].items() if name != "dropout"}
-    kept = {f"model.{name}": value for name, value in sizes.items()}
+    kept = own | {name: value for name, value in before["model"].items() if name != "dropout"}
+    kept = {f"model.{name}": value for name, value in kept.items()}
     kept["optimizer.name"] = before["optimizer"].get("name") or "adam"
     kept["init.embeddings"] = before.get("init", {}).get("embeddings", "random")  # what it began with
     kept = {name: value for name, value in kept.items() if not asked.has(name)}
