@@ -28,7 +28,7 @@ from jumok.model.ngrams import NgramScores
 from jumok.recipes.embedding_fit import Ids
 from jumok.recipes.labelled import LabelledRecipe
 from jumok.recipes.ngram_fit import fit_ngram_scores, has_many_characters, spelling_of
-from jumok.recipes.recipe import PathLike
+from jumok.recipes.recipe import PathLike, spread
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -154,7 +154,7 @@ class ClassifierRecipe(LabelledRecipe):
         """Neighbouring tokens of training texts from all parts of the corpus."""
         train, tokens = self.corpus.train, self.corpus.facts["tokens"]
         most = max(1, min(COUNTED_TEXTS, COUNTED_TOKENS * len(train) // tokens))
-        for number in range(0, len(train), -(-len(train) // most)):
+        for number in spread(len(train), most):
             ids = np.asarray(train.example("text", number), np.int64)
             yield from np.array_split(ids, -(-len(ids) // PART)) if len(ids) else ()
 

@@ -38,6 +38,11 @@ def few_wide_layers(**sizes: int) -> list[Choice]:
     return [Choice(f"model.{name}", size, why) for name, size in sizes.items()]
 
 
+def spread(examples: int, most: int) -> range:
+    """The numbers of at most so many examples, from all parts of a corpus."""
+    return range(0, examples, -(-examples // most))
+
+
 class Recipe(ABC):
     """Trains a model of one task on a corpus. All but the constructor and `prepare` is used after `prepare`."""
 

@@ -22,7 +22,7 @@ from jumok.engines.translator.torch import TorchTranslator
 from jumok.lens.replay import record_attention
 from jumok.metrics.translation import corpus_scores
 from jumok.model.encoder_decoder import EncoderDecoder
-from jumok.recipes.recipe import BY_MUON, PathLike, Recipe, few_wide_layers
+from jumok.recipes.recipe import BY_MUON, PathLike, Recipe, few_wide_layers, spread
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import is_upper_case, lower_case
 from jumok.training.auto import Choice
@@ -130,13 +130,13 @@ class TranslatorRecipe(Recipe):
     def _source_sample(self) -> list[str]:
         """Source sentences from all parts of the training data."""
         train = self.corpus.train
-        numbers = range(0, len(train), -(-len(train) // SAMPLED_SOURCES))
+        numbers = spread(len(train), SAMPLED_SOURCES)
         return self.corpus.tokenizer.decode([train.example("source", number) for number in numbers])
 
     def fit(self, settings: Settings) -> None:
         """Fit the token vectors that the training begins with."""
         train = self.corpus.train
-        numbers = range(0, len(train), -(-len(train) // COUNTED_PAIRS))
+        numbers = spread(len(train), COUNTED_PAIRS)
         pairs = ([train.example(side, number) for side in ("source", "target")] for number in numbers)
         self.fit_embeddings(settings, (np.concatenate(pair).astype(np.int64) for pair in pairs))
 
