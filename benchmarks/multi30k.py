@@ -22,13 +22,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine import MEASURED, describe_machine
+from machine import MEASURED, describe_machine, processor
 from sections import sections_of
 
 PAGE = Path(__file__).with_suffix(".md")
 COLUMNS = (
     *("files", "target", "length asked for", "seed", "vocabulary", "steps", "took", "tokens/s"),
-    *("valid BLEU", "test BLEU, beam 5", "greedy", "chrF", "measured"),
+    *("valid BLEU", "test BLEU, beam 5", "greedy", "chrF", "processor", "measured"),
 )
 HEAD = f"""# Multi30k from English
 
@@ -91,7 +91,14 @@ def measure(data: Path, asked: Result, run: Path) -> Result:
         raise SystemExit(f"{run} is there already. Remove it: a resumed training would not be measured as a whole.")
     trained = train(data, asked, run)
     scores = {beam: evaluate(data, asked, run, beam) for beam in (5, 1)}
-    return {"asked": asked, "trained": trained, "beam": scores[5], "greedy": scores[1], "measured": MEASURED}
+    return {
+        "asked": asked,
+        "trained": trained,
+        "beam": scores[5],
+        "greedy": scores[1],
+        "processor": processor(),
+        "measured": MEASURED,
+    }
 
 
 def row(result: Result) -> str:
@@ -110,6 +117,7 @@ def row(result: Result) -> str:
         f"**{result['beam']['bleu']:.1f}**",
         f"{result['greedy']['bleu']:.1f}",
         f"{result['beam']['chrf']:.1f}",
+        result["processor"],
         result["measured"],
     ]
     return f"| {' | '.join(cells)} |\n"
@@ -117,9 +125,8 @@ def row(result: Result) -> str:
 
 def page(results: list[Result], sections: str) -> str:
     """The table of all results, and what was written by hand."""
-    order = sorted(
-        results, key=lambda result: [str(result["asked"][name]) for name in ("target", "files", "minutes", "seed")]
-    )
+    asked = ("target", "files", "minutes", "seed")
+    order = sorted(results, key=lambda result: [*(str(result["asked"][name]) for name in asked), result["processor"]])
     return f"{HEAD}{''.join(map(row, order))}\n{describe_machine()}\n{sections}"
 
 
@@ -142,7 +149,8 @@ def main() -> None:
     for seed, target, name in itertools.product(arguments.seed, arguments.target, arguments.files):
         asked = {"files": name, "target": target, "seed": seed, "set": arguments.set}
         asked |= {"minutes": arguments.minutes, "steps": arguments.steps}
-        known = [result for result in results if result["asked"] == asked]
+        same = {"asked": asked, "processor": processor()}  # another kind makes another number of steps
+        known = [result for result in results if same.items() <= result.items()]
         if known and not arguments.fresh:
             print(f"There already ({known[0]['measured']}): {row(known[0])}", end="")
             continue
@@ -151,7 +159,7 @@ def main() -> None:
                 arguments.out or Path(temporary)
             ) / f"{name}-{target}-{arguments.minutes or arguments.steps:g}-{seed}"
             found = measure(arguments.data, asked, run)
-        results = [result for result in results if result["asked"] != asked] + [found]
+        results = [result for result in results if result not in known] + [found]
         kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         arguments.page.write_text(page(results, sections_of(arguments.page)), encoding="utf-8")
         print(row(found), end="", flush=True)

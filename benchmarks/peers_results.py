@@ -46,8 +46,11 @@ class Results:
                 self.measured[key] = {"failed": str(error)}
             shown = {name: value for name, value in self.measured[key].items() if name in SHOWN}
             print(f"{key} {shown} ({time.perf_counter() - started:.0f} s in all)", flush=True)
-            self.path.write_text(json.dumps(self.kept, indent=1) + "\n", encoding="utf-8")
+            self.save()
         return self.measured[key]
+
+    def save(self) -> None:
+        self.path.write_text(json.dumps(self.kept, indent=1) + "\n", encoding="utf-8")
 
     def with_environment(self, names: list[str], place: Path) -> list[str]:
         """The contenders whose environment is there or could be made."""

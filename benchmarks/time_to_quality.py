@@ -8,7 +8,8 @@ of benchmarks/recipes/NAME.py, in an environment of its own below --place (made 
 from its first command on: cutting words into pieces, validation and saving count. Jumok is told the minutes, so it
 trains once for each number of minutes; the others train once, and what they had saved last at each mark is taken.
 Translating the test file comes after the clock has stopped, with beam 5; sacreBLEU scores it with tokenize=none. What
-was measured is kept in time_to_quality.json, on one kind of machine; the same command goes on with what is missing.
+was measured is kept in time_to_quality/, a file for each kind of processor; the same command goes on with what is
+missing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import importlib
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +28,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from machine import processor
+from machine import describe_machine, processor
 from peers_environments import PLACE, interpreter
 from peers_results import Measure, PeerError, Results, last_error
 from time_to_quality_page import shortened, write_page
@@ -35,6 +38,7 @@ from jumok.recipes.translator import TINY_SIZES
 from recipes import Job, Recipe, Recipes
 
 PAGE = Path(__file__).with_suffix(".md")
+RESULTS = PAGE.with_suffix("")  # a file for each kind of processor: their speeds cannot be compared
 PEERS = ("jumok", "joeynmt", "opennmt", "marian", "huggingface")
 PARTS = {"train": "train", "val": "valid", "test_2016_flickr": "test"}
 LATE = 5  # minutes by which a contender that ends by itself may be late
@@ -54,7 +58,9 @@ def main() -> None:
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0)))))
     files = {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in data_files(arguments.data).values()}
     settings = {"files": files, "threads": threads, "processor": processor()}
-    results = Results(PAGE.with_suffix(".json"), settings, fresh=arguments.fresh)
+    RESULTS.mkdir(exist_ok=True)
+    name = "-".join(re.findall("[a-z0-9]+", processor().lower()))
+    results = Results(RESULTS / f"{name}.json", settings, fresh=arguments.fresh)
     sizes = preset("tiny", vocabulary=1).to_dict() | TINY_SIZES
     for name in results.with_environment(arguments.peers, place):
         recipes: Recipes = importlib.import_module(f"recipes.{name}").RECIPES
@@ -64,7 +70,10 @@ def main() -> None:
                 key = f"quality/{name}/{title}/{'-'.join(f'{mark:g}' for mark in marks)}"
                 work = place / key.replace("'", "").replace(" ", "-")
                 results.get(key, partial(measure, name, recipe, marks, work, arguments))
-    write_page(PAGE, results.kept, arguments.minutes)
+    results.kept["machine"] = describe_machine()
+    results.save()
+    kept = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
+    write_page(PAGE, kept, arguments.minutes)
 
 
 def groups_of(minutes: list[float], recipe: Recipe) -> list[list[float]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from machine import describe_machine
 from peers_page import PACKAGES, TITLES, command_line, version_of
 
 Measure = dict[str, Any]
@@ -48,24 +47,36 @@ def rows_of(measured: dict[str, Measure], minutes: list[float]) -> list[Row]:
             row.marks |= marks
             row.answers += [answer] if marks else []
     measured_rows = [row for row in rows.values() if row.marks]
-    return sorted(measured_rows, key=lambda row: (list(COLOURS).index(row.name), row.recipe != "documented"))
+    return sorted(measured_rows, key=order_of)
 
 
-def write_page(path: Path, kept: Measure, minutes: list[float]) -> None:
-    """The page, and the picture beside it."""
-    measured = kept["measured"]
-    rows = rows_of(measured, minutes)
-    parts = [*head(path, kept), *table(rows), *sources(rows), *commands(rows)]
-    failed = [
-        f"- {key.removeprefix('quality/')}: {answer['failed']}"
-        for key, answer in measured.items()
-        if "failed" in answer
-    ]
-    if failed:
-        parts += ["", "Failed:", "", *failed]
+def write_page(path: Path, kept: list[Measure], minutes: list[float]) -> None:
+    """The page, with a table for each kind of processor, and the picture beside it."""
+    machines = [(each, rows_of(each["measured"], minutes)) for each in kept]
+    machines = [(each, rows) for each, rows in machines if any(row.name == "jumok" for row in rows)]
+    machines.sort(key=lambda machine: -len(machine[1]))
+    all_rows = list({row.title: row for _, rows in reversed(machines) for row in rows}.values())
+    all_rows = sorted(all_rows, key=order_of)
+    parts = head(path, machines[0][0])
+    for each, rows in machines:
+        parts += ["", f"## On {each['settings']['processor']}", *table(rows), "", *lines_of(each["machine"])]
+        parts += [f"Failed: {key.removeprefix('quality/')}: {why}" for key, why in failures(each).items()]
+    parts += [*sources(all_rows), *commands(all_rows)]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
-    draw(path.with_suffix(".png"), rows)
-    print("\n".join([*head(path, kept), *table(rows), *failed]))
+    draw(path.with_suffix(".png"), {each["settings"]["processor"]: rows for each, rows in machines})
+    print("\n".join(parts))
+
+
+def order_of(row: Row) -> tuple[int, bool]:
+    return list(COLOURS).index(row.name), row.recipe != "documented"
+
+
+def failures(kept: Measure) -> dict[str, str]:
+    return {key: answer["failed"] for key, answer in kept["measured"].items() if "failed" in answer}
+
+
+def lines_of(text: str) -> list[str]:
+    return wrap(text, 120, break_on_hyphens=False)
 
 
 def head(path: Path, kept: Measure) -> list[str]:
@@ -82,14 +93,9 @@ Beam 5, sacreBLEU with `tokenize=none`. Rows with a name alone follow the recipe
 has for the smallest corpus; those with "sizes of tiny" have the sizes of a `tiny` translator of Jumok's (two and two
 layers, 192 wide), its batches, and a peak rate of 0.003, because but for OpenNMT-py's no documented recipe is for a
 corpus this small, and none is for a CPU. One training each, with one seed:
-differences of less than a BLEU mean little. {"; ".join(versions)}. {describe_machine()}"""
-    return [
-        "# Time to quality",
-        "",
-        *wrap(about, 120, break_on_hyphens=False),
-        "",
-        "![BLEU by minutes](time_to_quality.png)",
-    ]
+differences of less than a BLEU mean little. {"; ".join(versions)}. Minutes on different processors cannot be
+compared, so each kind has a table of its own."""
+    return ["# Time to quality", "", *lines_of(about), "", "![BLEU by minutes](time_to_quality.png)"]
 
 
 def table(rows: list[Row]) -> list[str]:
@@ -139,24 +145,25 @@ def shortened(command: str) -> str:
     return " ".join(Path(word).name if word.count("/") > 1 else word for word in command.split(" "))
 
 
-def draw(path: Path, rows: list[Row]) -> None:
-    """BLEU by minutes, from nothing at the start."""
+def draw(path: Path, machines: dict[str, list[Row]]) -> None:
+    """BLEU by minutes, from nothing at the start; a panel for each kind of processor."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for row in rows:
-        curve = {0.0: 0.0} | row.curve()
-        style = "-" if row.recipe == "documented" else "--"
-        width = 3 if row.name == "jumok" else 1.5
-        axes.plot(
-            list(curve), list(curve.values()), style, marker="o", color=COLOURS[row.name], lw=width, label=row.title
-        )
-    axes.set_xlabel("minutes on this machine, from the first command on")
-    axes.set_ylabel("BLEU, Multi30k en→de, test 2016")
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    figure = Figure(figsize=(8 if len(machines) == 1 else 6 * len(machines), 4.5), layout="constrained")
+    panels = figure.subplots(1, len(machines), sharey=True, squeeze=False)[0]
+    for axes, (processor, rows) in zip(panels, machines.items(), strict=True):
+        for row in rows:
+            curve = {0.0: 0.0} | row.curve()
+            style = "-" if row.recipe == "documented" else "--"
+            width = 3 if row.name == "jumok" else 1.5
+            x, y = list(curve), list(curve.values())
+            axes.plot(x, y, style, marker="o", color=COLOURS[row.name], lw=width, label=row.title)
+        axes.set_title(f"2 cores of {processor}", fontsize=9)
+        axes.set_xlabel("minutes, from the first command on")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    panels[0].set_ylabel("BLEU, Multi30k en→de, test 2016")
     figure.savefig(path, dpi=120)
