@@ -45,7 +45,8 @@ from jumok.tokenizer import BOS, EOS
 from jumok.training.objective import smoothed_cross_entropy
 
 MODELS = ("rnn", "rnn-attention", "tiny")
-SAME = {"optimizer.name": "adam", "precision": "float32"}  # the models are compared, not what suits each of them best
+# The models are compared, not what suits each of them best.
+SAME = {"optimizer.name": "adam", "precision": "float32", "loss.candidates": 1_000_000}
 SETTINGS = {
     "multi30k": {"batch.tokens": 1024, "tokenizer.size": 4000, "validate.sentences": 200, **SAME},
     "built-in": {"batch.tokens": 1024, "tokenizer.size": 2000, "validate.sentences": 200, **SAME},

@@ -99,7 +99,7 @@ def run_jumok(data: list[Path], size: str, steps: int) -> dict[str, float]:
         model = preset(size, vocabulary=VOCABULARY).to_dict()
         fields = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "dropout", "rotary")
         same = {f"model.{name}": model[name] for name in fields}
-        same |= {"optimizer.name": "adam", "precision": "float32"}
+        same |= {"optimizer.name": "adam", "precision": "float32", "loss.candidates": VOCABULARY}
         command += [f"--set={name}={json.dumps(value)}" for name, value in same.items()]
         memory = watch_memory(command)
         log = [json.loads(line) for line in Path(directory, "run", "log.jsonl").read_text().splitlines()]

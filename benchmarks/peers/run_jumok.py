@@ -33,6 +33,7 @@ def train(job: Job, clock: Clock) -> None:
         **{f"model.{name}": job["model"][name] for name in SAME_FIELDS},
         "augment.case": 0.0,  # the others do not have it
         "optimizer.name": "adam",
+        "loss.candidates": job["model"]["vocabulary"],  # all
         "precision": "float32",
         "validate.every": 1_000_000,
         "validate.sentences": 1,

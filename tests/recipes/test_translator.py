@@ -23,6 +23,8 @@ from jumok.model.config import preset as preset_config
 from jumok.model.stacks import Decoder, Encoder
 from jumok.recipes.training import plan, train
 from jumok.recipes.translator import TranslatorRecipe, train_translator
+from jumok.training.settings import Settings
+from jumok.training.trainer import StoppedEarly
 
 LETTERS = "abcdefghij"
 SMALL: dict[str, Any] = {
@@ -383,6 +385,62 @@ def test_tiny_has_few_wide_layers_rotations_fitted_vectors_and_learns_by_muon_un
     assert found("rnn") == (None, 2, 2, 192, "random", None)
     monkeypatch.setattr("jumok.recipes.recipe.MOST_FITTED", 10)
     assert found("tiny") == ("muon", 2, 2, 192, "random", True)
+
+
+def test_a_tiny_translator_compares_some_tokens_of_a_large_vocabulary_and_half_of_its_matrices_learn_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_task(tmp_path, 60, str)
+
+    def found(preset: str = "tiny", **settings: Any) -> tuple[int | None, int | None]:
+        chosen = plan("translator", *corpus, steps=3, preset=preset, settings=settings).settings
+        return chosen.optimizer.every, chosen.loss.candidates
+
+    assert found() == (2, None)  # the vocabulary is small
+    monkeypatch.setattr("jumok.recipes.recipe.CANDIDATES", 100)
+    assert found() == (2, 100)
+    assert found(**{"optimizer.name": "adam", "loss.candidates": 50}) == (None, 50)
+    assert found("small") == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "named"),
+    [
+        ("classifier", {"loss.candidates": 100}, "loss.candidates"),
+        ("translator", {"optimizer.every": 2, "optimizer.name": "adam"}, "optimizer.every"),
+    ],
+)
+def test_a_setting_that_would_have_no_effect_is_refused(
+    task: str, settings: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        plan(task, *write_task(tmp_path, 60, str), steps=3, settings=settings)
+
+
+def test_candidates_are_compared_while_training_alone(tmp_path: Path) -> None:
+    recipe = TranslatorRecipe(write_task(tmp_path, 60, str))
+    settings = Settings.from_dict({}).changed(SMALL | {"loss.candidates": 20})
+    recipe.prepare(tmp_path / "store", settings, expected=None, encoder=None)
+    model, batch = recipe.model(settings), next(recipe.epochs(settings).batches(0, [0]))
+    exact, estimated = (recipe.loss(model, settings.changed({"loss.candidates": size})) for size in (None, 20))
+    model.train()
+    assert len({exact(batch).item() for _ in range(5)}) == 1  # there is no dropout
+    assert len({estimated(batch).item() for _ in range(5)}) > 1
+    model.eval()
+    assert torch.equal(estimated(batch), exact(batch))
+
+
+def test_a_stopped_training_that_compares_candidates_ends_with_the_same_bits(tmp_path: Path) -> None:
+    corpus, settings = write_task(tmp_path, 60, str), SMALL | {"loss.candidates": 20}
+    train_translator(*corpus, out=tmp_path / "one", steps=5, settings=settings)
+    answers = iter([False, False, True])
+    with pytest.raises(StoppedEarly):
+        train_translator(
+            *corpus, out=tmp_path / "two", steps=5, settings=settings, stop_requested=lambda: next(answers)
+        )
+    train_translator(*corpus, out=tmp_path / "two", steps=5, settings=settings)
+    one, two = (load_bundle(tmp_path / run / "model").weights_digest for run in ("one", "two"))
+    assert one == two
 
 
 def test_a_tiny_language_model_has_few_wide_layers_rotations_and_learns_by_muon_too(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from jumok.training.muon import MOMENTUM, SCALE, Muon, orthogonalise
 BETAS, EPSILON, RATE = (0.9, 0.98), 1e-9, 0.01
 
 
-def optimizer_of(model: nn.Module, group: ProcessGroup | None = None) -> Muon:
+def optimizer_of(model: nn.Module, group: ProcessGroup | None = None, every: int = 1) -> Muon:
     matrices = hidden_matrices(model)
     others = [weight for weight in model.parameters() if weight not in matrices]
     options = {} if group is None else {"group": group}
-    optimizer = Muon(matrices, others, betas=BETAS, eps=EPSILON, **options)
+    optimizer = Muon(matrices, others, betas=BETAS, eps=EPSILON, every=every, **options)
     for each in optimizer.param_groups:
         each["lr"] = RATE
     return optimizer
@@ -104,20 +104,42 @@ def test_what_is_no_matrix_between_states_is_updated_exactly_as_by_adam() -> Non
     assert {name.split(".")[-1] for name in same} == {"weight", "bias"}  # of norms, and of the feed-forward
 
 
-def test_a_restored_optimizer_goes_on_with_the_same_bits() -> None:
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_a_restored_optimizer_goes_on_with_the_same_bits(every: int) -> None:
     model = layer()
-    optimizer = optimizer_of(model)
+    optimizer = optimizer_of(model, every=every)
     with_gradients(model, 1)
     optimizer.step()
     tensors, state = flatten_optimizer(optimizer)
     resumed = copy.deepcopy(model)
-    other = optimizer_of(resumed)
+    other = optimizer_of(resumed, every=every)
     restore_optimizer(other, {name: tensor.clone() for name, tensor in tensors.items()}, state)
     for each, its in ((model, optimizer), (resumed, other)):
         with_gradients(each, 2)
         its.step()
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
     assert any(not torch.equal(a, b) for a, b in zip(model.parameters(), layer().parameters(), strict=True))
+
+
+def test_with_every_2_a_matrix_is_updated_in_every_second_step_by_twice_as_much_and_each_step_updates_half() -> None:
+    usual, alternating = layer(), layer()
+    optimizers = optimizer_of(usual), optimizer_of(alternating, every=2)
+    sizes, moved_in = [], []
+    for seed in range(4):
+        before = [[weight.detach().clone() for weight in hidden_matrices(model)] for model in (usual, alternating)]
+        for model, optimizer in zip((usual, alternating), optimizers, strict=True):
+            with_gradients(model, seed)
+            optimizer.step()
+        after = [list(hidden_matrices(model)) for model in (usual, alternating)]
+        steps, doubled = (
+            [new.detach() - old for old, new in zip(*both, strict=True)] for both in zip(before, after, strict=True)
+        )
+        moved_in.append([bool(step.abs().max() > 0) for step in doubled])
+        sizes.append(sum(step.numel() for step, moved in zip(doubled, moved_in[-1], strict=True) if moved))
+        for step, twice, moved in zip(steps, doubled, moved_in[-1], strict=True):
+            assert torch.allclose(twice, 2 * step, atol=1e-6) or not moved
+    assert moved_in[0] == moved_in[2] == [not moved for moved in moved_in[1]] == [not moved for moved in moved_in[3]]
+    assert 0.6 < sizes[0] / sizes[1] < 1.6
 
 
 @pytest.mark.parametrize("overflows", [0.0, 1.0])

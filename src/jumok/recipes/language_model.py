@@ -52,6 +52,7 @@ class LanguageModelRecipe(Recipe):
 
     task, epochs_type = "language_model", TextEpochs
     validation_cost, export_cost = 0.5, 4.0
+    predicted = "text"
 
     def __init__(
         self,
@@ -82,12 +83,14 @@ class LanguageModelRecipe(Recipe):
 
     def loss(self, model: LanguageModel, settings: Settings) -> Callable[[TextBatch], Tensor]:
         """Teacher forcing: each token given the true ones before it."""
+        sampler, smoothing = self.candidate_sampler(settings), settings.loss.smoothing
 
         def loss(batch: TextBatch) -> Tensor:
             text = to_device(torch.from_numpy(batch.target_in), device_of(model))
             states = model.states(text).flatten(0, 1)
             targets = torch.from_numpy(batch.target_out).flatten()
-            return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, settings.loss.smoothing)
+            drawn = sampler if model.training else None
+            return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, smoothing, sampler=drawn)
 
         return loss
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from jumok.recipes.embedding_fit import MOST_FITTED, Ids, cooccurrence_embedding
 from jumok.recipes.export import export_ctranslate2, is_exported
 from jumok.tasks import resolve, task_named, task_of_config
 from jumok.training.auto import Choice
+from jumok.training.candidates import CandidateSampler
 from jumok.training.events import EventCallback
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -29,6 +31,8 @@ PathLike = str | Path
 
 BY_MUON = Choice("optimizer.name", "muon", "learns more from each batch")
 ROTARY = Choice("model.rotary", True, "how far apart tokens stand is learned sooner")
+CANDIDATES = 2_000
+COUNTED_EXAMPLES = 100_000  # to see how frequent each token is
 PROBES = 200  # validation examples on which the exported model is compared with the original
 
 
@@ -53,6 +57,7 @@ class Recipe(ABC):
     export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
     highest_score: ClassVar[float] = math.inf  # of a validation; a recorded one above it was measured in another way
     may_fit_embeddings: ClassVar[bool] = False  # whether `init.embeddings` can be anything but random
+    predicted: ClassVar[str | None] = None  # the column whose tokens a softmax over the vocabulary predicts
     _embeddings: Tensor | None = None  # [V, D] the token vectors that were fitted
     not_settings: ClassVar[Mapping[str, str]] = {  # fields of the model's config, and what decides them
         "task": "the command decides it. Leave it out.",
@@ -83,6 +88,10 @@ class Recipe(ABC):
                 raise ConfigError(f"augment.{name} has no effect on a {task_named(cls.task).title}. Leave it out.")
         if settings.init.embeddings != "random" and not cls.may_fit_embeddings:
             raise ConfigError(f"init.embeddings has no effect on a {task_named(cls.task).title}. Leave it out.")
+        if settings.loss.candidates is not None and cls.predicted is None:
+            raise ConfigError(f"loss.candidates has no effect on a {task_named(cls.task).title}. Leave it out.")
+        if (settings.optimizer.every or 1) > 1 and settings.optimizer.name != "muon":
+            raise ConfigError("optimizer.every is for Muon: set optimizer.name to muon too, or leave it out.")
         name = "tiny" if settings.preset == "auto" else settings.preset
         preset(name, task=cls.task, vocabulary=1, **settings.model, **of_the_data)
 
@@ -151,6 +160,17 @@ class Recipe(ABC):
         """The same, where it depends on the preset, which is chosen by now."""
         return ()
 
+    def choices_of_speed(self, chosen: Settings) -> Sequence[Choice]:
+        """What makes the steps of a small model shorter, and teaches it as much."""
+        choices = []
+        if chosen.optimizer.name in (None, "muon"):
+            choices.append(
+                Choice("optimizer.every", 2, "Muon for half of the matrices at a time is as good, and faster")
+            )
+        if self.corpus.tokenizer.size >= 2 * CANDIDATES:
+            choices.append(Choice("loss.candidates", CANDIDATES, "as good as the whole vocabulary, and faster"))
+        return choices
+
     def choices_of_rotary(self, chosen: Settings, sizes: Sequence[Choice]) -> Sequence[Choice]:
         """Rotations, if a model of these sizes can have them."""
         config = self.config(
@@ -189,6 +209,14 @@ class Recipe(ABC):
             with torch.no_grad():
                 model.get_parameter("embed.tokens.weight").copy_(self._embeddings)
         return model
+
+    def candidate_sampler(self, settings: Settings) -> CandidateSampler | None:
+        """What draws the tokens that the loss compares; None: it compares the whole vocabulary."""
+        size, train = settings.loss.candidates, self.corpus.train
+        if size is None or self.predicted is None or size >= self.corpus.tokenizer.size:
+            return None
+        ids, _ = train.gather(self.predicted, np.array(spread(len(train), COUNTED_EXAMPLES)))
+        return CandidateSampler(torch.from_numpy(np.bincount(ids, minlength=self.corpus.tokenizer.size)), size)
 
     @abstractmethod
     def loss(self, model: Any, settings: Settings) -> Callable[[Any], Tensor]:

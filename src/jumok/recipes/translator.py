@@ -70,7 +70,7 @@ class TranslatorRecipe(Recipe):
 
     task, epochs_type = "translator", TranslationEpochs
     validation_cost, export_cost = 2.0, 8.0
-    may_fit_embeddings = True
+    may_fit_embeddings, predicted = True, "target"
 
     def __init__(
         self,
@@ -99,12 +99,13 @@ class TranslatorRecipe(Recipe):
         return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
 
     def choices_for(self, chosen: Settings) -> Sequence[Choice]:
-        """For `tiny`, what is better after the same minutes than the paper's way: see "Positions", "Shape", "Optimizer"
-        and "Embeddings" in benchmarks/multi30k.md."""
+        """For `tiny`, what is better after the same minutes than the paper's way: see "Positions", "Shape",
+        "Optimizer", "Embeddings" and "Shorter steps" in benchmarks/multi30k.md."""
         if chosen.preset != "tiny":
             return ()
         sizes = few_wide_layers(**TINY_SIZES)
-        return BY_MUON, *sizes, *self.choices_of_rotary(chosen, sizes), *self.choices_of_embeddings()
+        rotary, speed = self.choices_of_rotary(chosen, sizes), self.choices_of_speed(chosen)
+        return BY_MUON, *sizes, *rotary, *self.choices_of_embeddings(), *speed
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share
@@ -142,12 +143,14 @@ class TranslatorRecipe(Recipe):
 
     def loss(self, model: EncoderDecoder, settings: Settings) -> Callable[[Batch], Tensor]:
         """Teacher forcing: the full target at once, each token given the true ones before it."""
+        sampler, smoothing = self.candidate_sampler(settings), settings.loss.smoothing
 
         def loss(batch: Batch) -> Tensor:
             source, target = (torch.from_numpy(ids) for ids in (batch.source, batch.target_in))
             states = model.states(source, target).flatten(0, 1)
             targets = torch.from_numpy(batch.target_out).flatten()
-            return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, settings.loss.smoothing)
+            drawn = sampler if model.training else None
+            return smoothed_cross_entropy(states, model.embed.tokens.weight, targets, smoothing, sampler=drawn)
 
         return loss
 

@@ -44,10 +44,17 @@ def _evaluate(polynomial: tuple[float, float, float], matrices: Tensor, squares:
     return torch.baddbmm(matrices, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), matrices, beta=a)
 
 
+def _deal(sizes: Sequence[int], hands: int) -> list[int]:
+    """Deal things of these sizes to so many hands, the largest first, so that all get about as much."""
+    order = sorted(range(len(sizes)), key=lambda number: -sizes[number])
+    return [order.index(number) % hands for number in range(len(sizes))]
+
+
 class Muon(WithoutCompiler, torch.optim.Optimizer):
-    """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. Each process of a group orthogonalises its
-    share of the matrices, with products in the number format `product`. If `found_inf` is set and not 0, a step changes
-    nothing, as with PyTorch's Adam."""
+    """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. With `every` above 1, a matrix is updated in
+    every so many steps only, by as much more: each step orthogonalises about as many, others than the step before.
+    Each process of a group orthogonalises its share of them, with products in the number format `product`. If
+    `found_inf` is set and not 0, a step changes nothing, as with PyTorch's Adam."""
 
     found_inf: Tensor | None = None
 
@@ -58,10 +65,12 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
         *,
         betas: tuple[float, float],
         eps: float,
+        every: int = 1,
         group: ProcessGroup = SINGLE_PROCESS,
         product: torch.dtype = torch.float32,
     ) -> None:
         self._heights, self._group = list(matrices.values()), group
+        self._every, self._turns = every, _deal([weight.numel() for weight in matrices], every)
         self._orthogonalise = partial(orthogonalise, product=product)
         by_adam = {"params": list(others), "betas": betas, "eps": eps, "fused": True}
         super().__init__([by_adam, {"params": list(matrices), "momentum": MOMENTUM}], {"lr": 0.0})
@@ -100,24 +109,33 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
         )
 
     def _muon_step(self, group: dict[str, Any]) -> None:
-        stacked = [
-            (weight, heights)
-            for weight, heights in zip(group["params"], self._heights, strict=True)
-            if weight.grad is not None
+        learning = [number for number, weight in enumerate(group["params"]) if weight.grad is not None]
+        directions = self._directions([group["params"][number] for number in learning], group["momentum"])
+        due = [
+            (group["params"][number], self._heights[number], direction)
+            for number, direction in zip(learning, directions, strict=True)
+            if self._is_due(number, group["params"][number])
         ]
-        weights = [weight for weight, _ in stacked]
-        directions = self._directions(weights, group["momentum"])
+        whole = self._group.full_tensors([direction for _, _, direction in due])
         blocks = [
             block
-            for direction, (_, heights) in zip(self._group.full_tensors(directions), stacked, strict=True)
+            for (_, heights, _), direction in zip(due, whole, strict=True)
             for block in torch.split(direction.flatten(1), list(heights))
         ]
         updates = iter(self._orthogonalise_all(blocks))
-        whole = (torch.cat([next(updates) for _ in heights]).view(weight.shape) for weight, heights in stacked)
-        own = [self._group.local_part(update, weight) for update, weight in zip(whole, weights, strict=True)]
+        joined = (torch.cat([next(updates) for _ in heights]).view(weight.shape) for weight, heights, _ in due)
+        weights = [weight for weight, _, _ in due]
+        own = [self._group.local_part(update, weight) for update, weight in zip(joined, weights, strict=True)]
         if self.found_inf is not None:
             torch._foreach_mul_(own, 1 - self.found_inf)
-        torch._foreach_add_(weights, own, alpha=-group["lr"])
+        torch._foreach_add_(weights, own, alpha=-group["lr"] * self._every)
+
+    def _is_due(self, number: int, weight: Tensor) -> bool:
+        """Whether it is the turn of a matrix, which is updated in every so many steps."""
+        if self._every == 1:
+            return True
+        steps = self.state[weight]["step"] = self.state[weight].get("step", 0) + 1
+        return bool(steps % self._every == self._turns[number])
 
     def _directions(self, weights: Sequence[Tensor], momentum: float) -> Sequence[Tensor]:
         """The gradients with Nesterov momentum. If the step is skipped, zeros, and the momenta stay as they are."""

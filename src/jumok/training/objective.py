@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from jumok.errors import ConfigError
 from jumok.model.devices import to_device, widest_float
+from jumok.training.candidates import Candidates, CandidateSampler
 from jumok.training.products import as_factor, product_dtype
 
 BLOCK_NUMBERS = 2**23  # logits made at a time, 32 MB: larger products are faster, smaller blocks need less memory
@@ -26,21 +27,29 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, product: torch.dtype
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        product: torch.dtype,
+        candidates: Candidates | None,
     ) -> Tensor:
-        vocabulary = len(weight)
-        rows = max(1, BLOCK_NUMBERS // vocabulary)
-        sure, spread = 1 - smoothing, smoothing / vocabulary
+        sure, spread = 1 - smoothing, smoothing / len(weight)
         weight_sum, wide = weight.sum(0), widest_float(states.device)
+        compared = weight if candidates is None else weight.index_select(0, candidates.tokens)
+        rows = max(1, BLOCK_NUMBERS // len(compared))
         states_gradient = torch.empty_like(states)
-        weight_gradient = torch.zeros_like(weight)
-        blocks = states.new_empty(2, min(rows, len(states)), vocabulary)
+        weight_gradient = torch.zeros_like(compared)
+        blocks = states.new_empty(2, min(rows, len(states)), len(compared))
         loss = states.new_zeros((), dtype=wide)
-        factor = weight.to(product)
+        factor = compared.to(product)
         for start in range(0, len(states), rows):
             part, target = states[start : start + rows], targets[start : start + rows]
             rounded = as_factor(part, product)
             logits = _multiply(rounded, factor.t(), out=blocks[0, : len(part)])
+            if candidates is not None:
+                logits += candidates.log_weights
             gradient = torch.softmax(logits, -1, out=blocks[1, : len(part)])  # but for the target, taken out below
             target_logit, normaliser = _target_logit_and_normaliser(logits, gradient, target)
             loss += (normaliser - sure * target_logit - spread * (part @ weight_sum)).sum(dtype=wide)
@@ -48,6 +57,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             narrow = as_factor(gradient, product)
             _multiply(narrow, factor, out=states_gradient[start : start + rows])
             _add_product(weight_gradient, narrow.t(), rounded)
+        if candidates is not None:
+            weight_gradient = torch.zeros_like(weight).index_copy_(0, candidates.tokens, weight_gradient)
         states_gradient -= spread * weight_sum
         weight_gradient -= spread * states.sum(0)
         ctx.save_for_backward(states_gradient, weight_gradient)
@@ -55,9 +66,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         states_gradient, weight_gradient = ctx.saved_tensors
-        return states_gradient * gradient, weight_gradient * gradient, None, None, None
+        return states_gradient * gradient, weight_gradient * gradient, None, None, None, None
 
 
 def _multiply(left: Tensor, right: Tensor, *, out: Tensor) -> Tensor:
@@ -88,18 +99,24 @@ def smoothed_cross_entropy(
     targets: Int[Tensor, " N"],
     smoothing: float,
     pad: int = 0,
+    sampler: CandidateSampler | None = None,
 ) -> Float[Tensor, ""]:
-    """The sum of the loss over all rows whose target is not `pad`. Divide by their number for the mean.
+    """The sum of the loss over all rows whose target is not `pad`. Divide by their number for the mean. With a
+    `sampler` the normaliser is estimated from the candidates that it draws.
     Targets may be on the CPU and the states on a card: which rows are padding is then known without asking it."""
     if not 0 <= smoothing < 1:
         raise ConfigError(f"label smoothing {smoothing} must be at least 0 and below 1.")
     real = (targets != pad).nonzero()[:, 0]
     if len(real) < len(targets):
         states, targets = states.index_select(0, to_device(real, states.device)), targets[real]
+    candidates = None
+    if sampler is not None:
+        drawn = sampler.draw(targets)
+        targets, candidates = drawn.places, Candidates(*(to_device(part, states.device) for part in drawn))
     targets = to_device(targets, states.device)
     product = product_dtype(weight)
     with torch.autocast(states.device.type, enabled=False):  # all sums are made in the format of the weights
         loss: Tensor = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            states.to(weight.dtype), weight, targets, smoothing, product
+            states.to(weight.dtype), weight, targets, smoothing, product, candidates
         )
     return loss

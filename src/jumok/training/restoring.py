@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from jumok.errors import CheckpointError
 from jumok.training.checkpoint import Checkpoint, restore_optimizer
@@ -70,4 +70,5 @@ def restore_optimizer_state(optimizer: torch.optim.Optimizer, checkpoint: Checkp
     for param_group, current in zip(optimizer.param_groups, settings, strict=True):
         param_group.update(current)
     for parameter, moments in optimizer.state.items():
-        moments.update({name: group.with_rows(moment, parameter) for name, moment in moments.items()})
+        tensors = {name: moment for name, moment in moments.items() if isinstance(moment, Tensor)}
+        moments.update({name: group.with_rows(moment, parameter) for name, moment in tensors.items()})
