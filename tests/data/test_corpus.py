@@ -26,6 +26,7 @@ from jumok.data.reading.pairs import UnequalLengthError
 from jumok.data.split import HELD_OUT_SHARE
 from jumok.errors import ChangedDataError, InputError, WriteError
 from jumok.tasks import ENCODERS, EncoderEntry
+from jumok.tokenizer import UNK
 
 WORDS = ("사과", "나무", "apple", "tree", "blue", "집", "house", "바다", "sea", "산")
 
@@ -193,6 +194,33 @@ def test_some_sources_are_in_small_letters_and_targets_never(tmp_path: Path) -> 
     last = everything[-1:]
     [again], [same] = varied.batches(0, last), TranslationEpochs(corpus, tokens=300, seed=4, case=0.3).batches(0, last)
     assert np.array_equal(again.source, same.source)  # whatever came before
+
+
+def test_token_dropout_hides_other_tokens_of_both_sides_in_every_epoch_and_no_target_to_predict(tmp_path: Path) -> None:
+    corpus = prepare_corpus(PAIRS, tmp_path / "store", write_corpus(tmp_path, 400), size=400)
+    plain = TranslationEpochs(corpus, tokens=300, seed=4)
+    hiding = TranslationEpochs(corpus, tokens=300, seed=4, token_dropout=0.2)
+    everything = range(plain.size(0))
+    hidden: dict[str, list[bool]] = {"source": [], "target_in": []}
+    for a, b in zip(plain.batches(0, everything), hiding.batches(0, everything), strict=True):
+        assert np.array_equal(a.target_out, b.target_out)
+        for side, found in hidden.items():
+            before, after = getattr(a, side), getattr(b, side)
+            assert np.array_equal(before[before <= 3], after[before <= 3])  # <s>, </s> and padding
+            assert np.all((after == before) | (after == UNK))
+            found += (after == UNK)[before > 3].tolist()
+    shares = [sum(found) / len(found) for found in hidden.values()]
+    assert all(0.17 < share < 0.23 for share in shares)
+    again = TranslationEpochs(corpus, tokens=300, seed=4, token_dropout=0.2)
+    [last], [same] = (each.batches(0, everything[-1:]) for each in (hiding, again))
+    assert np.array_equal(last.source, same.source)  # whatever came before
+    texts = []
+    for epoch in (0, 1):
+        rows = [
+            row for batch in hiding.batches(epoch, everything) for row in zip(batch.lines, batch.source, strict=True)
+        ]
+        texts.append({int(line): [number for number in ids.tolist() if number] for line, ids in rows})
+    assert sum(texts[0][line] != texts[1][line] for line in texts[0]) > len(texts[0]) / 2
 
 
 def test_a_validation_pair_too_long_is_left_out_too(tmp_path: Path) -> None:

@@ -506,6 +506,22 @@ def test_case_variants_are_chosen_where_sources_have_both_cases(
     assert ("augment.case" in planned.to_toml()) == (expected is not None)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "settings", "expected"),
+    [
+        (10, {}, None),
+        (40, {}, 0.1),
+        (40, {"model.dropout": 0.3}, None),  # who sets one decides about both
+        (10, {"augment.token_dropout": 0.2}, 0.2),
+    ],
+)
+def test_tokens_are_dropped_where_pairs_are_seen_many_times(
+    epochs: int, settings: dict[str, Any], expected: float | None, tmp_path: Path
+) -> None:
+    planned = plan("translator", *write_task(tmp_path, 60, str), epochs=epochs, preset="tiny", settings=settings)
+    assert planned.settings.augment.token_dropout == expected
+
+
 def test_case_variants_of_what_is_not_translated_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"augment\.case has no effect on a language model"):

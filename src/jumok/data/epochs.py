@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from jumok.data.corpus import Corpus
 from jumok.data.sections import CorpusPlan
 from jumok.data.store import Indices
 from jumok.seeds import bit_stream, derive_seed
-from jumok.tokenizer import lower_case
+from jumok.tokenizer import EOS, UNK, lower_case
 
 
 class CorpusEpochs(ABC):
@@ -79,14 +80,29 @@ class CorpusEpochs(ABC):
 
 class TranslationEpochs(CorpusEpochs):
     """Batches of sentence pairs. Some sources, other ones in every epoch, are in small letters; their targets stay as
-    they are. `case` is their share."""
+    they are. `case` is their share. `token_dropout` is the share of the tokens, other ones in every epoch, that the
+    model does not see: <unk> stands for them in the source and in the target so far. It has to predict them all the
+    same."""
 
     columns = ("source", "target")
-    augmentations = ("case",)
+    augmentations = ("case", "token_dropout")
 
-    def __init__(self, corpus: Corpus, *, case: float = 0.0, **options: Any) -> None:
+    def __init__(self, corpus: Corpus, *, case: float = 0.0, token_dropout: float = 0.0, **options: Any) -> None:
         super().__init__(corpus, **options)
-        self.case = case
+        self.case, self.token_dropout = case, token_dropout
+
+    def _collate(self, epoch: int, number: int, indices: Indices) -> batch.Batch:
+        made: batch.Batch = super()._collate(epoch, number, indices)
+        if not self.token_dropout:
+            return made
+        bits = bit_stream(self.seed, "token dropout", epoch, number)
+        sides = {side: self._hide_some(getattr(made, side), bits) for side in ("source", "target_in")}
+        return replace(made, **sides)
+
+    def _hide_some(self, ids: IdArray, bits: np.random.Philox) -> IdArray:
+        """<unk> in place of some tokens; <s>, </s> and padding stay."""
+        chosen = bits.random_raw(ids.size).reshape(ids.shape) < self.token_dropout * 2**64
+        return np.where(chosen & (ids > EOS), UNK, ids)
 
     def _texts(self, epoch: int, number: int, indices: Indices) -> list[tuple[IdArray, IdArray]]:
         source, target = super()._texts(epoch, number, indices)

@@ -182,8 +182,10 @@ def _choose_length(recipe: Recipe, plan: Plan, began: float) -> Plan:
         validations = choose_validations(max(1, int(updates)), work) + FINAL_VALIDATIONS + plan.export_validations
         estimate = max(1, int(updates / 2), int(updates - validations * work.validation_steps))
     choices = choose_length(settings, work, recipe.config(settings).to_dict(), estimate)
+    steps = estimate or next(choice.value for choice in choices if choice.name == "stop.steps")
+    suited = recipe.choices_for_length(settings, steps / work.steps_per_epoch)
+    choices += [choice for choice in suited if not settings.has(choice.name)]
     settings = settings.changed({choice.name: choice.value for choice in choices})
-    steps = chosen(settings.stop.steps) if estimate is None else estimate
     return replace(plan, settings=settings, choices=(*plan.choices, *choices), steps=steps)
 
 

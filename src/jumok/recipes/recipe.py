@@ -160,6 +160,11 @@ class Recipe(ABC):
         """The same, where it depends on the preset, which is chosen by now."""
         return ()
 
+    def choices_for_length(self, chosen: Settings, epochs: float) -> Sequence[Choice]:
+        """The same, where it depends on how often each example is seen. `chosen` has nothing yet that `auto` chooses by
+        it too, such as dropout."""
+        return ()
+
     def choices_of_speed(self, chosen: Settings) -> Sequence[Choice]:
         """What makes the steps of a small model shorter, and teaches it as much."""
         choices = []

@@ -32,6 +32,8 @@ from jumok.training.settings import Settings
 
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
 CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
+TOKEN_DROPOUT = 0.1
+MANY_EPOCHS = 30.0  # from here on tokens are dropped
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
 TINY_SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "d_ff": 384}  # other than the preset's
@@ -106,6 +108,12 @@ class TranslatorRecipe(Recipe):
         sizes = few_wide_layers(**TINY_SIZES)
         rotary, speed = self.choices_of_rotary(chosen, sizes), self.choices_of_speed(chosen)
         return BY_MUON, *sizes, *rotary, *self.choices_of_embeddings(), *speed
+
+    def choices_for_length(self, chosen: Settings, epochs: float) -> Sequence[Choice]:
+        """Token dropout, unless dropout is given: see "Token dropout" in benchmarks/multi30k.md."""
+        if epochs < MANY_EPOCHS or "dropout" in chosen.model:
+            return ()
+        return (Choice("augment.token_dropout", TOKEN_DROPOUT, f"less overfitting in {epochs:.0f} epochs"),)
 
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share
