@@ -59,8 +59,9 @@ def main() -> None:
     files = {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in data_files(arguments.data).values()}
     settings = {"files": files, "threads": threads, "processor": processor()}
     RESULTS.mkdir(exist_ok=True)
-    name = "-".join(re.findall("[a-z0-9]+", processor().lower()))
-    results = Results(RESULTS / f"{name}.json", settings, fresh=arguments.fresh)
+    file = "-".join(re.findall("[a-z0-9]+", processor().lower())) + ".json"
+    results = Results(RESULTS / file, settings, fresh=arguments.fresh)
+    results.kept.setdefault("machine", describe_machine())
     sizes = preset("tiny", vocabulary=1).to_dict() | TINY_SIZES
     for name in results.with_environment(arguments.peers, place):
         recipes: Recipes = importlib.import_module(f"recipes.{name}").RECIPES
@@ -70,7 +71,6 @@ def main() -> None:
                 key = f"quality/{name}/{title}/{'-'.join(f'{mark:g}' for mark in marks)}"
                 work = place / key.replace("'", "").replace(" ", "-")
                 results.get(key, partial(measure, name, recipe, marks, work, arguments))
-    results.kept["machine"] = describe_machine()
     results.save()
     kept = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
     write_page(PAGE, kept, arguments.minutes)

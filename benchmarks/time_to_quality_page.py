@@ -53,14 +53,19 @@ def rows_of(measured: dict[str, Measure], minutes: list[float]) -> list[Row]:
 def write_page(path: Path, kept: list[Measure], minutes: list[float]) -> None:
     """The page, with a table for each kind of processor, and the picture beside it."""
     machines = [(each, rows_of(each["measured"], minutes)) for each in kept]
-    machines = [(each, rows) for each, rows in machines if any(row.name == "jumok" for row in rows)]
-    machines.sort(key=lambda machine: -len(machine[1]))
+    machines = [(each, rows) for each, rows in machines if rows]
+    if not machines:
+        print("Nothing was measured: the page stays as it is.")
+        return
+    # First where Jumok stands beside the most others.
+    machines.sort(key=lambda machine: (all(row.name != "jumok" for row in machine[1]), -len(machine[1])))
     all_rows = list({row.title: row for _, rows in reversed(machines) for row in rows}.values())
     all_rows = sorted(all_rows, key=order_of)
     parts = head(path, machines[0][0])
     for each, rows in machines:
         parts += ["", f"## On {each['settings']['processor']}", *table(rows), "", *lines_of(each["machine"])]
-        parts += [f"Failed: {key.removeprefix('quality/')}: {why}" for key, why in failures(each).items()]
+        failed = [f"- Failed: {key.removeprefix('quality/')}: {why}" for key, why in failures(each).items()]
+        parts += ["", *failed] if failed else []
     parts += [*sources(all_rows), *commands(all_rows)]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
     draw(path.with_suffix(".png"), {each["settings"]["processor"]: rows for each, rows in machines})

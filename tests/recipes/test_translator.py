@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from jumok.engines.loading import load
 from jumok.errors import ChangedDataError, CheckpointError, ConfigError, JumokError
 from jumok.model.config import preset as preset_config
 from jumok.model.stacks import Decoder, Encoder
+from jumok.recipes.language_model import LanguageModelRecipe
 from jumok.recipes.training import plan, train
 from jumok.recipes.translator import TranslatorRecipe, train_translator
 from jumok.training.settings import Settings
@@ -397,7 +399,7 @@ def test_a_tiny_translator_compares_some_tokens_of_a_large_vocabulary_and_half_o
         return chosen.optimizer.every, chosen.loss.candidates
 
     assert found() == (2, None)  # the vocabulary is small
-    monkeypatch.setattr("jumok.recipes.recipe.CANDIDATES", 100)
+    monkeypatch.setattr("jumok.recipes.translator.CANDIDATES", 100)
     assert found() == (2, 100)
     assert found(**{"optimizer.name": "adam", "loss.candidates": 50}) == (None, 50)
     assert found("small") == (None, None)
@@ -408,6 +410,7 @@ def test_a_tiny_translator_compares_some_tokens_of_a_large_vocabulary_and_half_o
     [
         ("classifier", {"loss.candidates": 100}, "loss.candidates"),
         ("translator", {"optimizer.every": 2, "optimizer.name": "adam"}, "optimizer.every"),
+        ("translator", {"optimizer.every": 2}, "optimizer.every"),  # who asks for Muon's way asks for Muon
     ],
 )
 def test_a_setting_that_would_have_no_effect_is_refused(
@@ -417,9 +420,14 @@ def test_a_setting_that_would_have_no_effect_is_refused(
         plan(task, *write_task(tmp_path, 60, str), steps=3, settings=settings)
 
 
-def test_candidates_are_compared_while_training_alone(tmp_path: Path) -> None:
-    recipe = TranslatorRecipe(write_task(tmp_path, 60, str))
-    settings = Settings.from_dict({}).changed(SMALL | {"loss.candidates": 20})
+@pytest.mark.parametrize("task", ["translator", "language_model"])
+def test_candidates_are_compared_while_training_alone(task: str, tmp_path: Path) -> None:
+    passages = tmp_path / "passages.txt"
+    passages.write_text("\n\n".join(sequences(60, seed=0)), encoding="utf-8")
+    is_translator = task == "translator"
+    recipe = TranslatorRecipe(write_task(tmp_path, 60, str)) if is_translator else LanguageModelRecipe([passages])
+    small = {name: value for name, value in SMALL.items() if name != "model.encoder_layers" or is_translator}
+    settings = Settings.from_dict({}).changed(small | {"loss.candidates": 20})
     recipe.prepare(tmp_path / "store", settings, expected=None, encoder=None)
     model, batch = recipe.model(settings), next(recipe.epochs(settings).batches(0, [0]))
     exact, estimated = (recipe.loss(model, settings.changed({"loss.candidates": size})) for size in (None, 20))
@@ -430,8 +438,27 @@ def test_candidates_are_compared_while_training_alone(tmp_path: Path) -> None:
     assert torch.equal(estimated(batch), exact(batch))
 
 
-def test_a_stopped_training_that_compares_candidates_ends_with_the_same_bits(tmp_path: Path) -> None:
-    corpus, settings = write_task(tmp_path, 60, str), SMALL | {"loss.candidates": 20}
+def test_half_of_the_candidates_are_the_most_frequent_tokens_of_the_targets(tmp_path: Path) -> None:
+    greek = str.maketrans(LETTERS, "αβγδεζηθικ")
+    recipe = TranslatorRecipe(write_task(tmp_path, 300, lambda line: line.translate(greek)))
+    settings = Settings.from_dict({}).changed(SMALL | {"loss.candidates": 20})
+    recipe.prepare(tmp_path / "store", settings, expected=None, encoder=None)
+    train = recipe.corpus.train
+    counts = Counter(int(token) for number in range(len(train)) for token in train.example("target", number))
+    sampler = recipe.candidate_sampler(settings)
+    assert sampler is not None
+    found = sampler.frequent.tolist()
+    assert len(found) == 10
+    assert [counts[token] for token in found] == sorted(counts.values(), reverse=True)[:10]
+    whole = settings.changed({"loss.candidates": recipe.corpus.tokenizer.size})
+    assert recipe.candidate_sampler(whole) is None
+
+
+@pytest.mark.parametrize("drawn", [{"loss.candidates": 20}, {"augment.token_dropout": 0.2}], ids=str)
+def test_a_stopped_training_that_draws_candidates_or_drops_tokens_ends_with_the_same_bits(
+    drawn: dict[str, Any], tmp_path: Path
+) -> None:
+    corpus, settings = write_task(tmp_path, 60, str), SMALL | drawn
     train_translator(*corpus, out=tmp_path / "one", steps=5, settings=settings)
     answers = iter([False, False, True])
     with pytest.raises(StoppedEarly):
@@ -474,6 +501,24 @@ def test_a_run_of_an_earlier_version_keeps_its_sizes_and_its_optimizer_when_sett
     assert record["settings"]["optimizer"]["name"] == "adam"
 
 
+def test_a_run_of_an_earlier_version_keeps_its_loss_and_its_way_of_muon_when_settings_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, run = write_task(tmp_path, 60, str), tmp_path / "run"
+    monkeypatch.setattr("jumok.recipes.translator.CANDIDATES", 100)
+    old = {"optimizer.name": "muon", "optimizer.every": 1, "loss.candidates": 1_000}
+    train_translator(*corpus, out=run, steps=2, preset="tiny", settings=old)
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    for settings in (record["asked"], record["settings"]):  # there were no such settings
+        del settings["optimizer"]["every"], settings["loss"]["candidates"]
+    (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    muon = {"optimizer.name": "muon"}
+    train_translator(*corpus, out=run, steps=3, preset="tiny", settings=muon, continue_with_changes=True)
+    now = json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]
+    vocabulary = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["vocabulary"]
+    assert (now["optimizer"]["every"], now["loss"]["candidates"]) == (1, vocabulary)
+
+
 def test_a_translator_may_begin_with_vectors_of_tokens_that_occur_together(tmp_path: Path) -> None:
     latin, greek = "abcdefghijklmnopqrstuvwx", "αβγδεζηθικλμνξοπρστυφχψω"
     greek_of = str.maketrans(latin, greek)
@@ -507,18 +552,21 @@ def test_case_variants_are_chosen_where_sources_have_both_cases(
 
 
 @pytest.mark.parametrize(
-    ("epochs", "settings", "expected"),
+    ("preset", "epochs", "settings", "expected"),
     [
-        (10, {}, None),
-        (40, {}, 0.1),
-        (40, {"model.dropout": 0.3}, None),  # who sets one decides about both
-        (10, {"augment.token_dropout": 0.2}, 0.2),
+        ("tiny", 29.9, {}, None),
+        ("tiny", 30, {}, 0.1),
+        ("tiny", 40, {"model.dropout": 0.3}, None),  # who sets one decides about both
+        ("tiny", 40, {"augment.token_dropout": 0.0}, 0.0),
+        ("tiny", 10, {"augment.token_dropout": 0.2}, 0.2),
+        ("small", 40, {}, None),
     ],
 )
-def test_tokens_are_dropped_where_pairs_are_seen_many_times(
-    epochs: int, settings: dict[str, Any], expected: float | None, tmp_path: Path
+def test_tiny_translators_drop_tokens_where_pairs_are_seen_many_times(
+    preset: str, epochs: float, settings: dict[str, Any], expected: float | None, tmp_path: Path
 ) -> None:
-    planned = plan("translator", *write_task(tmp_path, 60, str), epochs=epochs, preset="tiny", settings=settings)
+    corpus, settings = write_task(tmp_path, 600, str), settings | {"batch.tokens": 50}  # so that epochs have many steps
+    planned = plan("translator", *corpus, epochs=epochs, preset=preset, settings=settings)
     assert planned.settings.augment.token_dropout == expected
 
 

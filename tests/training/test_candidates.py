@@ -6,8 +6,9 @@ from torch import Tensor
 
 from jumok.training.candidates import CandidateSampler
 from jumok.training.objective import smoothed_cross_entropy
+from jumok.training.products import ROWS
 
-VOCABULARY, SMOOTHING = 60, 0.1
+VOCABULARY, SMOOTHING = 600, 0.1
 
 
 def problem() -> tuple[Tensor, Tensor, Tensor]:
@@ -24,19 +25,20 @@ def sampler(size: int) -> CandidateSampler:
 
 
 def test_candidates_are_the_targets_the_most_frequent_tokens_and_some_others_that_stand_for_all_others() -> None:
-    targets = torch.tensor([50, 3, 50, 41])
-    found = sampler(20).draw(targets)
+    targets = torch.tensor([500, 3, 500, 410])
+    found = sampler(200).draw(targets)
     tokens, weights = found.tokens.tolist(), found.log_weights.exp()
-    assert len(set(tokens)) == len(tokens) == 10 + 2 + 10
-    assert torch.equal(found.tokens[found.places], targets)
-    assert tokens[:12] == [*range(10), 41, 50]
-    assert torch.equal(weights[:12], torch.ones(12))
-    assert torch.allclose(weights[12:], torch.full((10,), (VOCABULARY - 12) / 10))
+    assert tokens[:102] == [*range(100), 410, 500]
+    assert 202 <= len(tokens) == len(set(tokens)) <= 202 + ROWS
+    assert len(tokens) % ROWS == 0  # products of few different shapes
+    assert torch.equal(found.tokens[found.positions], targets)
+    assert torch.equal(weights[:102], torch.ones(102))
+    assert torch.allclose(weights[102:], torch.tensor((VOCABULARY - 102) / (len(tokens) - 102)))
 
 
 def test_every_other_token_is_drawn_sometimes() -> None:
     torch.manual_seed(1)
-    drawn = {token for _ in range(100) for token in sampler(20).draw(torch.tensor([50])).tokens.tolist()}
+    drawn = {token for _ in range(100) for token in sampler(100).draw(torch.tensor([500])).tokens.tolist()}
     assert drawn == set(range(VOCABULARY))
 
 
@@ -53,12 +55,13 @@ def test_with_as_many_candidates_as_tokens_loss_and_gradients_are_exact() -> Non
 def test_gradients_are_those_of_the_estimated_loss() -> None:
     states, weight, targets = problem()
     torch.manual_seed(2)
-    loss = smoothed_cross_entropy(states, weight, targets, SMOOTHING, sampler=sampler(20))
+    loss = smoothed_cross_entropy(states, weight, targets, SMOOTHING, sampler=sampler(100))
     gradients = torch.autograd.grad(loss, (states, weight))
     torch.manual_seed(2)
-    found = sampler(20).draw(targets[2:])
+    found = sampler(100).draw(targets[2:])
     scores = states[2:] @ weight.t()
     normaliser = (scores[:, found.tokens] + found.log_weights).logsumexp(1)
+    assert len(found.tokens) < VOCABULARY
     wanted = (1 - SMOOTHING) * scores.gather(1, targets[2:, None])[:, 0] + SMOOTHING * scores.mean(1)
     expected = (normaliser - wanted).sum()
     torch.testing.assert_close(loss, expected)
@@ -71,7 +74,7 @@ def test_the_sum_over_the_vocabulary_is_estimated_without_bias() -> None:
     scores = torch.randn(VOCABULARY, dtype=torch.float64)
     draws = []
     for _ in range(4_000):
-        found = sampler(20).draw(torch.tensor([50]))
+        found = sampler(100).draw(torch.tensor([500]))
         draws.append((scores[found.tokens] + found.log_weights).exp().sum())
     estimates = torch.stack(draws)
     error = estimates.std() / len(draws) ** 0.5

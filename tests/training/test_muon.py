@@ -142,10 +142,25 @@ def test_with_every_2_a_matrix_is_updated_in_every_second_step_by_twice_as_much_
     assert 0.6 < sizes[0] / sizes[1] < 1.6
 
 
+def test_with_more_turns_than_matrices_some_steps_update_none_of_them() -> None:
+    model = layer()
+    matrices = list(hidden_matrices(model))
+    optimizer = optimizer_of(model, every=len(matrices) + 2)
+    moved = [0] * len(matrices)
+    for seed in range(len(matrices) + 2):
+        before = [weight.detach().clone() for weight in matrices]
+        with_gradients(model, seed)
+        optimizer.step()
+        for number, (old, new) in enumerate(zip(before, matrices, strict=True)):
+            moved[number] += not torch.equal(old, new)
+    assert moved == [1] * len(matrices)
+
+
+@pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("overflows", [0.0, 1.0])
-def test_a_step_whose_gradients_are_not_finite_changes_nothing(overflows: float) -> None:
+def test_a_step_whose_gradients_are_not_finite_changes_nothing(overflows: float, every: int) -> None:
     model = with_gradients(layer())
-    optimizer = optimizer_of(model)
+    optimizer = optimizer_of(model, every=every)
     optimizer.step()
     before = copy.deepcopy([[*model.parameters()], [*optimizer.state.values()]])
     with_gradients(model, 2)
@@ -157,7 +172,8 @@ def test_a_step_whose_gradients_are_not_finite_changes_nothing(overflows: float)
     optimizer.step()
     assert all(bool(weight.isfinite().all()) for weight in model.parameters())
     unchanged = [torch.equal(old, new) for old, new in zip(before[0], model.parameters(), strict=True)]
-    assert all(unchanged) if overflows else not any(unchanged)
+    assert all(unchanged) if overflows else any(unchanged) == (every > 1)
+    assert overflows or not all(unchanged)
     momentum = [
         (old["momentum"], new["momentum"])
         for old, new in zip(before[1], optimizer.state.values(), strict=True)

@@ -266,8 +266,7 @@ def make_optimizer(model: nn.Module, settings: Settings, group: ProcessGroup) ->
     others = [weight for weight in weights if weight not in matrices]
     # In float16 squares of small numbers would be zeros.
     product = torch.bfloat16 if choose_hardware(settings).name == "bfloat16" else torch.float32
-    options: dict[str, Any] = {"every": given.every or 1, "group": group, "product": product}
-    return Muon(matrices, others, betas=betas, eps=given.epsilon, **options)
+    return Muon(matrices, others, betas=betas, eps=given.epsilon, every=given.every or 1, group=group, product=product)
 
 
 def validated_examples(recipe: Recipe, settings: Settings) -> int:

@@ -31,7 +31,6 @@ PathLike = str | Path
 
 BY_MUON = Choice("optimizer.name", "muon", "learns more from each batch")
 ROTARY = Choice("model.rotary", True, "how far apart tokens stand is learned sooner")
-CANDIDATES = 2_000
 COUNTED_EXAMPLES = 100_000  # to see how frequent each token is
 PROBES = 200  # validation examples on which the exported model is compared with the original
 
@@ -161,20 +160,8 @@ class Recipe(ABC):
         return ()
 
     def choices_for_length(self, chosen: Settings, epochs: float) -> Sequence[Choice]:
-        """The same, where it depends on how often each example is seen. `chosen` has nothing yet that `auto` chooses by
-        it too, such as dropout."""
+        """The same, where it depends on how often each example is seen. Called before dropout is chosen."""
         return ()
-
-    def choices_of_speed(self, chosen: Settings) -> Sequence[Choice]:
-        """What makes the steps of a small model shorter, and teaches it as much."""
-        choices = []
-        if chosen.optimizer.name in (None, "muon"):
-            choices.append(
-                Choice("optimizer.every", 2, "Muon for half of the matrices at a time is as good, and faster")
-            )
-        if self.corpus.tokenizer.size >= 2 * CANDIDATES:
-            choices.append(Choice("loss.candidates", CANDIDATES, "as good as the whole vocabulary, and faster"))
-        return choices
 
     def choices_of_rotary(self, chosen: Settings, sizes: Sequence[Choice]) -> Sequence[Choice]:
         """Rotations, if a model of these sizes can have them."""

@@ -116,15 +116,21 @@ def _reading_explained(reading: Mapping[str, Any]) -> str:
     return f", read with {', '.join(arguments)}" if reading else ""
 
 
-def sizes_of_the_model(asked: Settings, before: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
-    """What was asked for, with the sizes and the optimizer of the existing model, which has this config, where none
-    were: the corpus, or another version of Jumok, may suggest others now."""
+def sizes_of_the_model(
+    asked: Settings, before: Mapping[str, Any], config: Mapping[str, Any], *, predicts_tokens: bool
+) -> Settings:
+    """What was asked for, with the sizes, the optimizer and the loss of the existing model, which has this config,
+    where none were: the corpus, or another version of Jumok, may suggest others now."""
     sizes = ("encoder_layers", "decoder_layers", "d_model", "d_ff", "rotary")
     names = (*sizes, "window", "ngrams", "ngram_unit", "ngram_fingerprints")
     own = {name: config[name] for name in names if name in config}
     kept = own | {name: value for name, value in before["model"].items() if name != "dropout"}
     kept = {f"model.{name}": value for name, value in kept.items()}
     kept["optimizer.name"] = before["optimizer"].get("name") or "adam"
+    if kept["optimizer.name"] == "muon" and asked.optimizer.name != "adam":
+        kept["optimizer.every"] = before["optimizer"].get("every") or 1
+    if predicts_tokens:
+        kept["loss.candidates"] = before["loss"].get("candidates") or config["vocabulary"]
     kept["init.embeddings"] = before.get("init", {}).get("embeddings", "random")  # what it began with
     kept = {name: value for name, value in kept.items() if not asked.has(name)}
     return asked.changed(kept | ({"preset": before["preset"]} if asked.preset == "auto" else {}))

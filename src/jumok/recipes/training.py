@@ -309,8 +309,9 @@ class _Job:
     def _new_plan(self) -> Plan:
         asked = self.asked
         if self.before is not None:
-            recorded = self.before["settings"]
-            asked = sizes_of_the_model(asked, recorded, self.recipe.config(Settings.from_dict(recorded)).to_dict())
+            recorded, predicts = self.before["settings"], self.recipe.predicted is not None
+            config = self.recipe.config(Settings.from_dict(recorded)).to_dict()
+            asked = sizes_of_the_model(asked, recorded, config, predicts_tokens=predicts)
         plan = resolve_settings(self.recipe, asked, began=self.began, group=self.group, on_event=self.on_event)
         if self.before is not None:
             old = Settings.from_dict(self.before["settings"])

@@ -32,6 +32,7 @@ from jumok.training.settings import Settings
 
 USUAL_SHARE = 0.999  # of the training sentences; a longer line is split before it is translated
 CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_input.md
+CANDIDATES = 2_000  # that the loss compares with the targets of a batch
 TOKEN_DROPOUT = 0.1
 MANY_EPOCHS = 30.0  # from here on tokens are dropped
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
@@ -106,12 +107,22 @@ class TranslatorRecipe(Recipe):
         if chosen.preset != "tiny":
             return ()
         sizes = few_wide_layers(**TINY_SIZES)
-        rotary, speed = self.choices_of_rotary(chosen, sizes), self.choices_of_speed(chosen)
+        rotary, speed = self.choices_of_rotary(chosen, sizes), self._choices_of_speed(chosen)
         return BY_MUON, *sizes, *rotary, *self.choices_of_embeddings(), *speed
 
+    def _choices_of_speed(self, chosen: Settings) -> Sequence[Choice]:
+        """What makes the steps of a small model shorter, and teaches it as much."""
+        choices = []
+        if chosen.optimizer.name in (None, "muon"):
+            why = "Muon for half of the matrices at a time is as good, and faster"
+            choices.append(Choice("optimizer.every", 2, why))
+        if self.corpus.tokenizer.size >= 2 * CANDIDATES:
+            choices.append(Choice("loss.candidates", CANDIDATES, "as good as the whole vocabulary, and faster"))
+        return choices
+
     def choices_for_length(self, chosen: Settings, epochs: float) -> Sequence[Choice]:
-        """Token dropout, unless dropout is given: see "Token dropout" in benchmarks/multi30k.md."""
-        if epochs < MANY_EPOCHS or "dropout" in chosen.model:
+        """For `tiny`, token dropout, unless dropout is given: see "Token dropout" in benchmarks/multi30k.md."""
+        if chosen.preset != "tiny" or epochs < MANY_EPOCHS or "dropout" in chosen.model:
             return ()
         return (Choice("augment.token_dropout", TOKEN_DROPOUT, f"less overfitting in {epochs:.0f} epochs"),)
 

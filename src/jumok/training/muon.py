@@ -44,17 +44,17 @@ def _evaluate(polynomial: tuple[float, float, float], matrices: Tensor, squares:
     return torch.baddbmm(matrices, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), matrices, beta=a)
 
 
-def _deal(sizes: Sequence[int], hands: int) -> list[int]:
-    """Deal things of these sizes to so many hands, the largest first, so that all get about as much."""
+def _balanced_groups(sizes: Sequence[int], count: int) -> list[int]:
+    """The number of the group, from 0 to `count` - 1, of each of these sizes. All groups have about the same sum."""
     order = sorted(range(len(sizes)), key=lambda number: -sizes[number])
-    return [order.index(number) % hands for number in range(len(sizes))]
+    return [order.index(number) % count for number in range(len(sizes))]
 
 
 class Muon(WithoutCompiler, torch.optim.Optimizer):
-    """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. With `every` above 1, a matrix is updated in
-    every so many steps only, by as much more: each step orthogonalises about as many, others than the step before.
-    Each process of a group orthogonalises its share of them, with products in the number format `product`. If
-    `found_inf` is set and not 0, a step changes nothing, as with PyTorch's Adam."""
+    """Muon for `matrices` (see `hidden_matrices`), Adam for the `others`. With `every` N above 1, each matrix is
+    updated in every N-th step only, by N times as much: each step orthogonalises about one N-th of them, others than
+    the step before. Each process of a group orthogonalises its share of them, with products in the number format
+    `product`. If `found_inf` is set and not 0, a step changes no weight and no moment, as with PyTorch's Adam."""
 
     found_inf: Tensor | None = None
 
@@ -70,7 +70,7 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
         product: torch.dtype = torch.float32,
     ) -> None:
         self._heights, self._group = list(matrices.values()), group
-        self._every, self._turns = every, _deal([weight.numel() for weight in matrices], every)
+        self._every, self._turns = every, _balanced_groups([weight.numel() for weight in matrices], every)
         self._orthogonalise = partial(orthogonalise, product=product)
         by_adam = {"params": list(others), "betas": betas, "eps": eps, "fused": True}
         super().__init__([by_adam, {"params": list(matrices), "momentum": MOMENTUM}], {"lr": 0.0})
@@ -109,13 +109,16 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
         )
 
     def _muon_step(self, group: dict[str, Any]) -> None:
-        learning = [number for number, weight in enumerate(group["params"]) if weight.grad is not None]
-        directions = self._directions([group["params"][number] for number in learning], group["momentum"])
+        matrices = zip(group["params"], self._heights, self._turns, strict=True)
+        learning = [(weight, heights, turn) for weight, heights, turn in matrices if weight.grad is not None]
+        directions = self._directions([weight for weight, _, _ in learning], group["momentum"])
         due = [
-            (group["params"][number], self._heights[number], direction)
-            for number, direction in zip(learning, directions, strict=True)
-            if self._is_due(number, group["params"][number])
+            (weight, heights, direction)
+            for (weight, heights, turn), direction in zip(learning, directions, strict=True)
+            if self._take_turn(weight, turn)
         ]
+        if not due:  # there are fewer matrices than turns
+            return
         whole = self._group.full_tensors([direction for _, _, direction in due])
         blocks = [
             block
@@ -130,12 +133,12 @@ class Muon(WithoutCompiler, torch.optim.Optimizer):
             torch._foreach_mul_(own, 1 - self.found_inf)
         torch._foreach_add_(weights, own, alpha=-group["lr"] * self._every)
 
-    def _is_due(self, number: int, weight: Tensor) -> bool:
-        """Whether it is the turn of a matrix, which is updated in every so many steps."""
+    def _take_turn(self, weight: Tensor, turn: int) -> bool:
+        """Count a step of the matrix. Whether it is one in which it is updated."""
         if self._every == 1:
             return True
         steps = self.state[weight]["step"] = self.state[weight].get("step", 0) + 1
-        return bool(steps % self._every == self._turns[number])
+        return bool(steps % self._every == turn)
 
     def _directions(self, weights: Sequence[Tensor], momentum: float) -> Sequence[Tensor]:
         """The gradients with Nesterov momentum. If the step is skipped, zeros, and the momenta stay as they are."""

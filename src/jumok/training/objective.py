@@ -23,7 +23,7 @@ _SAFE_PROBABILITY = 1e-30  # below it the logarithm of a float32 probability los
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """Σ over rows of -Σ_v q(v) log softmax(states · weightᵀ)(v), where q is 1 - ε on the target and ε/V everywhere.
     The smoothing never touches the big matrix: Σ_v logit(v) is states · Σ_v weight(v), and its gradients are that
-    vector and the sum of the states."""
+    vector and the sum of the states. With `candidates`, whose logits alone are made, the normaliser is an estimate."""
 
     @staticmethod
     def forward(
@@ -103,7 +103,8 @@ def smoothed_cross_entropy(
 ) -> Float[Tensor, ""]:
     """The sum of the loss over all rows whose target is not `pad`. Divide by their number for the mean. With a
     `sampler` the normaliser is estimated from the candidates that it draws.
-    Targets may be on the CPU and the states on a card: which rows are padding is then known without asking it."""
+    Targets may be on the CPU and the states on a card: which rows are padding is then known without asking it. With a
+    `sampler` they must be."""
     if not 0 <= smoothing < 1:
         raise ConfigError(f"label smoothing {smoothing} must be at least 0 and below 1.")
     real = (targets != pad).nonzero()[:, 0]
@@ -112,7 +113,7 @@ def smoothed_cross_entropy(
     candidates = None
     if sampler is not None:
         drawn = sampler.draw(targets)
-        targets, candidates = drawn.places, Candidates(*(to_device(part, states.device) for part in drawn))
+        targets, candidates = drawn.positions, Candidates(*(to_device(part, states.device) for part in drawn))
     targets = to_device(targets, states.device)
     product = product_dtype(weight)
     with torch.autocast(states.device.type, enabled=False):  # all sums are made in the format of the weights

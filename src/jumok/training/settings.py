@@ -75,7 +75,7 @@ class OptimizerSettings(_Section):
     name: str | None = Field(default=None, description=" | ".join(OPTIMIZERS))
     lr: float | None = Field(default=None, gt=0, description="peak learning rate")
     every: int | None = Field(
-        default=None, ge=1, description="Muon updates a matrix in every so many steps, by as much more; else in each"
+        default=None, ge=1, description="Muon updates each matrix only in every N-th step, by N times as much"
     )
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.98, ge=0, lt=1)
@@ -98,7 +98,7 @@ class LossSettings(_Section):
 
     smoothing: float = Field(default=0.1, ge=0, lt=1, description="label smoothing")
     candidates: int | None = Field(
-        default=None, ge=2, description="tokens, about, whose scores a batch is learned from; else the whole vocabulary"
+        default=None, ge=2, description="about how many tokens the loss compares with the targets; else all"
     )
 
 
