@@ -554,12 +554,12 @@ def test_case_variants_are_chosen_where_sources_have_both_cases(
 @pytest.mark.parametrize(
     ("preset", "epochs", "settings", "expected"),
     [
-        ("tiny", 29.9, {}, None),
-        ("tiny", 30, {}, 0.1),
-        ("tiny", 40, {"model.dropout": 0.3}, None),  # who sets one decides about both
-        ("tiny", 40, {"augment.token_dropout": 0.0}, 0.0),
+        ("tiny", 49.9, {}, None),
+        ("tiny", 50, {}, 0.1),
+        ("tiny", 60, {"model.dropout": 0.3}, None),  # who sets one decides about both
+        ("tiny", 60, {"augment.token_dropout": 0.0}, 0.0),
         ("tiny", 10, {"augment.token_dropout": 0.2}, 0.2),
-        ("small", 40, {}, None),
+        ("small", 60, {}, None),
     ],
 )
 def test_tiny_translators_drop_tokens_where_pairs_are_seen_many_times(
