@@ -62,7 +62,7 @@ def recipe(
             "batch_type": "token",
             "early_stopping_metric": "bleu",
             "epochs": 1000,
-            "logging_freq": 20,
+            "logging_freq": 25,  # `validation_freq` must be divisible by it
             "keep_best_ckpts": -1,
             "shuffle": True,
             **training,
