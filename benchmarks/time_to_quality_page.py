@@ -151,24 +151,29 @@ def shortened(command: str) -> str:
 
 
 def draw(path: Path, machines: dict[str, list[Row]]) -> None:
-    """BLEU by minutes, from nothing at the start; a panel for each kind of processor."""
+    """BLEU as bars, a darker one for more minutes; a panel for each kind of processor, the best contender on top."""
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
-    figure = Figure(figsize=(8 if len(machines) == 1 else 6 * len(machines), 4.5), layout="constrained")
-    panels = figure.subplots(1, len(machines), sharey=True, squeeze=False)[0]
+    most = max(map(len, machines.values()))
+    figure = Figure(figsize=(8 * len(machines), 1.2 + 0.55 * most), layout="constrained")
+    panels = figure.subplots(1, len(machines), squeeze=False)[0]
     for axes, (processor, rows) in zip(panels, machines.items(), strict=True):
-        for row in rows:
-            curve = {0.0: 0.0} | row.curve()
-            style = "-" if row.recipe == "documented" else "--"
-            width = 3 if row.name == "jumok" else 1.5
-            x, y = list(curve), list(curve.values())
-            axes.plot(x, y, style, marker="o", color=COLOURS[row.name], lw=width, label=row.title)
-        axes.set_title(f"2 cores of {processor}", fontsize=9)
-        axes.set_xlabel("minutes, from the first command on")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
+        ordered = sorted(rows, key=lambda row: max(row.curve().values()))
+        marks = sorted({mark for row in rows for mark in row.marks})
+        height = 0.8 / len(marks)
+        shades = {mark: (number + 1) / len(marks) for number, mark in enumerate(marks)}
+        for place, row in enumerate(ordered):
+            for number, (mark, bleu) in enumerate(row.curve().items()):
+                at = place + 0.4 - (number + 0.5) * height
+                axes.barh(at, bleu, height, color=COLOURS[row.name], alpha=shades[mark])
+                text = f"{bleu:.1f}" if row.marks[mark] else "nothing saved yet"
+                axes.text(bleu + 0.5, at, text, va="center", fontsize=8)
+        axes.set_yticks(range(len(ordered)), [row.title for row in ordered])
+        axes.set_title(f"Multi30k en→de on 2 cores of {processor}", fontsize=9)
+        axes.set_xlabel("BLEU on test 2016, minutes counted from the first command on")
+        axes.set_xlim(0, 48)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
-    panels[0].set_ylabel("BLEU, Multi30k en→de, test 2016")
+        legend = [Patch(color="#555555", alpha=shades[mark], label=f"{mark:g} minutes") for mark in marks]
+        axes.legend(handles=legend, fontsize=8, loc="lower right")
     figure.savefig(path, dpi=120)
