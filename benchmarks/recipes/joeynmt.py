@@ -11,11 +11,12 @@ DOCUMENTED = """[`configs/iwslt14_deen_bpe.yaml`](https://github.com/joeynmt/joe
 of joeynmt/joeynmt, its configuration for the smallest natural corpus (160,000 pairs): 6 layers, 256 wide, batches of
 4,096 tokens, a rate of 0.0003. The 4,000 merges for both languages are those of `notebooks/joey_demo.ipynb`. Changed:
 the rate stays the same, because the schedule `plateau`, which would lower it when validation stops improving, does not
-start with this PyTorch; validation, which is when it saves, every 25 updates with 200 sentences instead of every 1,000,
+start with this PyTorch; validation, which is when it saves, every 25 updates with 20 sentences instead of every 1,000,
 which would be once in hours, with all; on a CPU; longer sentences too."""
-SAME_SIZES = (
-    f"The same commands, with the sizes of `tiny`. It validates every {SAME.save_every} updates with 200 sentences."
-)
+# It saves when it validates, and decodes without a cache: more, or more often, would take minutes from the training.
+VALIDATED, UPDATES_BETWEEN = 20, 300
+SAME_SIZES = f"""The same commands, with the sizes of `tiny`. It validates, which is when it saves, every
+{UPDATES_BETWEEN} updates with {VALIDATED} sentences."""
 
 
 def recipe(
@@ -41,7 +42,7 @@ def recipe(
         "data": {
             "train": "train",
             "dev": "valid",
-            "sample_dev_subset": 200,
+            "sample_dev_subset": VALIDATED,
             "dataset_type": "plain",
             "src": {"lang": "en", **side},
             "trg": {"lang": "de", **side},
@@ -122,7 +123,7 @@ def same_sizes(job: Job) -> Recipe:
         "learning_rate_warmup": SAME.warm_up,
         "clip_grad_norm": 1.0,
         "batch_size": SAME.batch_tokens,
-        "validation_freq": SAME.save_every,
+        "validation_freq": UPDATES_BETWEEN,
     }
     return recipe(stack, SAME.vocabulary, SAME.dropout, training, SAME_SIZES)
 
