@@ -28,7 +28,9 @@ class Row:
 
     @property
     def title(self) -> str:
-        return TITLES[self.name] if self.recipe == "documented" else f"{TITLES[self.name]}, {self.recipe}"
+        if self.recipe != "documented":
+            return f"{TITLES[self.name]}, {self.recipe}"
+        return TITLES[self.name] if self.name == "jumok" else f"{TITLES[self.name]}, documented recipe"
 
     def curve(self) -> dict[float, float]:
         """Minutes → BLEU. Without a checkpoint there is no translation."""
@@ -94,10 +96,11 @@ def head(path: Path, kept: Measure) -> list[str]:
     about = f"""`{command_line(path)}` writes this page: Multi30k en→de (lc.norm.tok, 29,000 pairs), BLEU on
 test_2016_flickr after so many minutes on {kept["settings"]["threads"]} threads, from the first command on; the
 docstring of that file says what counts.
-Beam 5, sacreBLEU with `tokenize=none`. Rows with a name alone follow the recipe that the contender's own documentation
-has for the smallest corpus; those with "sizes of tiny" have the sizes of a `tiny` translator of Jumok's (two and two
-layers, 192 wide), its batches, and a peak rate of 0.003, because but for OpenNMT-py's no documented recipe is for a
-corpus this small, and none is for a CPU. One training each, with one seed:
+Beam 5, sacreBLEU with `tokenize=none`. A "documented recipe" is the one that the contender's own documentation has for
+the smallest corpus. But for OpenNMT-py's none is for a corpus this small, and none is for a CPU, where they hardly
+begin in this time: Marian's makes 300 updates of a warm-up of 16,000. So rows with "sizes of tiny" have the sizes of a
+`tiny` translator of Jumok's (two and two layers, 192 wide), its batches, and a peak rate of 0.003. One training each,
+with one seed:
 differences of less than a BLEU mean little. {"; ".join(versions)}. Minutes on different processors cannot be
 compared, so each kind has a table of its own."""
     return ["# Time to quality", "", *lines_of(about), "", "![BLEU by minutes](time_to_quality.png)"]

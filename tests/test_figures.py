@@ -155,6 +155,23 @@ def speed_up(size: str) -> str:
     return f"{cell.split('**')[1].removesuffix('×')} times as fast ({min(rounds)}–{max(rounds)})"
 
 
+def test_the_first_figure_is_time_to_quality_and_its_sentence_names_the_best_of_the_others() -> None:
+    """Beside Jumok on the same kind of processor: the page's first table."""
+    first = tables(page("time_to_quality"))[0]
+    (ours,) = [row for row in first if row[""] == "Jumok"]
+    others = [row for row in first if row[""] != "Jumok"]
+    peers = {name.split(",")[0] for name in PEERS.values()} - {"CTranslate2"}  # it cannot train
+    assert {row[""].split(",")[0] for row in others} == peers
+    columns = ("BLEU after 10 minutes", "BLEU after 20 minutes")
+    short, long = (ours[column].strip("*") for column in columns)
+    best, best_long = (f"{max(float(row[column]) for row in others if row[column][0].isdigit())}" for column in columns)
+    text = " ".join(README.split())
+    assert re.findall(r"!\[[^]]*\]\(([^)]*)\)", text)[0] == "benchmarks/time_to_quality.png"
+    assert f"after 10 minutes a translator of Jumok's has a BLEU of {short} on the test file" in text
+    assert f"after 20 minutes {long}." in text
+    assert f"the best has {best} and {best_long} ([" in text
+
+
 @pytest.mark.parametrize(("title", "expected"), expected_figures().items())
 def test_a_figure_is_that_of_its_page(title: str, expected: str) -> None:
     (found,) = [row for row in tables(MEASURED)[0] if row[""] == title]
