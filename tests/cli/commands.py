@@ -34,6 +34,9 @@ SMALL = [
     )
 ]
 
+# Random in every batch, whichever process or device has it: what the loss compares, and which tokens are not seen.
+DRAWN = ["--set=loss.candidates=100", "--set=augment.token_dropout=0.1"]
+
 CLASSIFIER = [setting for setting in SMALL if "decoder" not in setting]
 LM = [setting for setting in SMALL if "encoder_layers" not in setting]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from commands import CLASSIFIER, LM, SMALL, SOURCE, train_arguments, write_corpus
+from commands import CLASSIFIER, DRAWN, LM, SMALL, SOURCE, train_arguments, write_corpus
 
 from jumok.pictures import png_bytes
 
@@ -100,7 +100,7 @@ def arguments_of(task: str, directory: Path, how: str = "one") -> list[str]:
     """A training of `STEPS` steps."""
     shard = ["--shard"] if how == "sharded" else []
     if task == "translator":
-        return [*train_arguments(directory, "unused", STEPS), *SHARED, *shard, BY_MUON]
+        return [*train_arguments(directory, "unused", STEPS), *SHARED, *shard, BY_MUON, *DRAWN]
     file, options = {"classifier": ("a.tsv", [*CLASSIFIER, *SHARED, UNEVEN]), "lm": ("a.en", [*LM, *SHARED])}[task]
     return [str(directory / file), f"--steps={STEPS}", *options, *shard]
 

@@ -1,4 +1,4 @@
-"""Accumulated gradients. A batch that does not fit into memory is split; the sum of the gradients stays the same."""
+"""Accumulated gradients. A batch that does not fit into memory is split: the same sum, but for what parts draw anew."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
