@@ -98,7 +98,7 @@ test_2016_flickr after so many minutes on {kept["settings"]["threads"]} threads,
 docstring of that file says what counts.
 Beam 5, sacreBLEU with `tokenize=none`. A "documented recipe" is the one that the contender's own documentation has for
 the smallest corpus. But for OpenNMT-py's none is for a corpus this small, and none is for a CPU, where they hardly
-begin in this time: Marian's makes 300 updates of a warm-up of 16,000. So rows with "sizes of tiny" have the sizes of a
+begin in this time: the warm-up of Marian's is 16,000 updates. So rows with "sizes of tiny" have the sizes of a
 `tiny` translator of Jumok's (two and two layers, 192 wide), its batches, and a peak rate of 0.003. One training each,
 with one seed:
 differences of less than a BLEU mean little. {"; ".join(versions)}. Minutes on different processors cannot be
@@ -159,6 +159,7 @@ def draw(path: Path, machines: dict[str, list[Row]]) -> None:
     from matplotlib.patches import Patch
 
     most = max(map(len, machines.values()))
+    best = max(bleu for rows in machines.values() for row in rows for bleu in row.curve().values())
     figure = Figure(figsize=(8 * len(machines), 1.2 + 0.55 * most), layout="constrained")
     panels = figure.subplots(1, len(machines), squeeze=False)[0]
     for axes, (processor, rows) in zip(panels, machines.items(), strict=True):
@@ -175,7 +176,7 @@ def draw(path: Path, machines: dict[str, list[Row]]) -> None:
         axes.set_yticks(range(len(ordered)), [row.title for row in ordered])
         axes.set_title(f"Multi30k en→de on 2 cores of {processor}", fontsize=9)
         axes.set_xlabel("BLEU on test 2016, minutes counted from the first command on")
-        axes.set_xlim(0, 48)
+        axes.set_xlim(0, 1.15 * best)
         axes.spines[["top", "right"]].set_visible(False)
         legend = [Patch(color="#555555", alpha=shades[mark], label=f"{mark:g} minutes") for mark in marks]
         axes.legend(handles=legend, fontsize=8, loc="lower right")

@@ -7,14 +7,14 @@ from typing import Any
 from recipes import BEAM, SAME, Job, Recipe, Recipes, as_yaml
 
 DOCUMENTED_MERGES = 4_000
-DOCUMENTED = """[`configs/iwslt14_deen_bpe.yaml`](https://github.com/joeynmt/joeynmt/blob/main/configs/iwslt14_deen_bpe.yaml)
+# It saves when it validates, and decodes without a cache: more, or more often, would take minutes from the training.
+VALIDATED, UPDATES_BETWEEN = 20, 300
+DOCUMENTED = f"""[`configs/iwslt14_deen_bpe.yaml`](https://github.com/joeynmt/joeynmt/blob/main/configs/iwslt14_deen_bpe.yaml)
 of joeynmt/joeynmt, its configuration for the smallest natural corpus (160,000 pairs): 6 layers, 256 wide, batches of
 4,096 tokens, a rate of 0.0003. The 4,000 merges for both languages are those of `notebooks/joey_demo.ipynb`. Changed:
 the rate stays the same, because the schedule `plateau`, which would lower it when validation stops improving, does not
-start with this PyTorch; validation, which is when it saves, every 25 updates with 20 sentences instead of every 1,000,
-which would be once in hours, with all; on a CPU; longer sentences too."""
-# It saves when it validates, and decodes without a cache: more, or more often, would take minutes from the training.
-VALIDATED, UPDATES_BETWEEN = 20, 300
+start with this PyTorch; validation, which is when it saves, every 25 updates with {VALIDATED} sentences instead of
+every 1,000, which would be once in hours, with all; on a CPU; longer sentences too."""
 SAME_SIZES = f"""The same commands, with the sizes of `tiny`. It validates, which is when it saves, every
 {UPDATES_BETWEEN} updates with {VALIDATED} sentences."""
 
