@@ -64,11 +64,9 @@ Translate = Callable[[list[str]], list[str]]
 
 def jumok(model: Path, beam: int, *, fast: bool = False) -> Translate:
     from jumok.engines.loading import load
-    from jumok.engines.options import DecodingOptions
 
     translator = load(model, "ctranslate2", task="translator", fast=fast)
-    options = DecodingOptions(beam=beam)
-    return lambda lines: [result.text for result in translator.translate_batch(lines, options)]
+    return lambda lines: translator.translate(lines, beam=beam)
 
 
 def as_the_readme_shows(model: Path, beam: int) -> Translate:

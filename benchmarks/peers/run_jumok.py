@@ -57,11 +57,9 @@ def train(job: Job, clock: Clock) -> None:
 
 def load(job: Job, beam: int) -> Translate:
     from jumok.engines.loading import load
-    from jumok.engines.options import DecodingOptions
 
     translator = load(Path(job["bundle"]), "ctranslate2", task="translator")
-    options = DecodingOptions(beam=beam)
-    return lambda lines: [result.text for result in translator.translate_batch(lines, options)]
+    return lambda lines: translator.translate(lines, beam=beam)
 
 
 if __name__ == "__main__":

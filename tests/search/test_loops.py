@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -104,6 +105,18 @@ def test_the_better_attempt_is_kept(first, second, replaced):
     assert resolved[2] is results[2]
     assert resolved[1] is (again[0] if replaced else results[1])
     assert results[1] == [first], "the results given are not changed"
+
+
+def test_scores_that_were_not_asked_for_are_found_before_two_attempts_are_compared():
+    def unscored(ids, finished=True):
+        return output(ids, math.nan, finished)
+
+    results = [[unscored([5, 6])], [unscored([5, 6, 7], finished=False)], [unscored([5] * 20)]]
+    searches = {0: [[CUT], [LOOPING]], RETRY_NGRAM: [[output([8, 9], CUT.score - 0.1, finished=False)], [GOOD]]}
+    resolved = resolve_loops(results, [[], [], []], lambda sentences, n: searches[n])
+    assert resolved[0] is results[0]
+    assert resolved[1] is results[1], "the first attempt has the higher score"
+    assert resolved[2] == [GOOD]
 
 
 def test_a_loop_is_judged_by_its_own_source():

@@ -108,7 +108,7 @@ def command(
     from jumok.engines.translator.segments import join_paragraphs
     from jumok.engines.translator.text import Result
 
-    options = _decoding_options(**decoding)
+    options = _decoding_options(scores=scores or warn or as_json, **decoding)
     require_file(out)
     with other_command_named(model):
         translator = load(model, engine, task="translator", fast=fast, **hardware)

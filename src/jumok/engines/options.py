@@ -69,6 +69,7 @@ class SearchOptions(_Options):
     max_ratio: float = 2.0  # the longest output has max_ratio * source tokens + 32 tokens
     sampling: Sampling | None = None
     batch_tokens: int = 4096  # padded source tokens * beam in a batch; changes no output
+    scores: bool = True  # False: outputs need no scores; CTranslate2's greedy search is faster then, and gives NaN
 
     def __post_init__(self) -> None:
         require_integers(self, 1, "beam", "n_best", "batch_tokens")
@@ -137,6 +138,7 @@ class DecodingKeywords(TypedDict, total=False):
     max_ratio: float
     sampling: Sampling | None
     batch_tokens: int
+    scores: bool
     prefix: str
     bias: Mapping[str, float]
     segment_tokens: int | None

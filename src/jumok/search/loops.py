@@ -1,5 +1,6 @@
 """Detecting outputs that repeat themselves, as those of weak models often do, and searching again. Needs no torch."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from jumok.search.hypothesis import Hypothesis
@@ -48,7 +49,8 @@ def resolve_loops(
 ) -> list[list[Hypothesis]]:
     """The results, those of a second search replacing suspect ones where they are better: not suspect; else finished;
     else of higher score. `redo(sentences, n)` searches again for these sentences (indices into `results`) in one call,
-    allowing no n-gram twice. Results that are not replaced are the same objects as before."""
+    with scores, allowing no n-gram twice; 0 repeats the search. Results that are not replaced are the same objects as
+    before."""
     pairs = enumerate(zip(results, sources, strict=True))
     suspects = [number for number, (hypotheses, source) in pairs if is_suspect(hypotheses[0], source)]
     resolved = list(results)
@@ -59,7 +61,9 @@ def resolve_loops(
         best = hypotheses[0]
         return not is_suspect(best, sources[number]), best.finished, best.score
 
-    for number, second in zip(suspects, redo(suspects, RETRY_NGRAM), strict=True):
-        if quality(number, second) > quality(number, resolved[number]):
+    has_scores = not any(math.isnan(results[number][0].score) for number in suspects)
+    firsts = [results[number] for number in suspects] if has_scores else redo(suspects, 0)
+    for number, first, second in zip(suspects, firsts, redo(suspects, RETRY_NGRAM), strict=True):
+        if quality(number, second) > quality(number, first):
             resolved[number] = second
     return resolved

@@ -1,5 +1,6 @@
 """Doubtful outputs: measured on validation sentences, recorded in the card, marked in results."""
 
+import math
 from typing import Any
 
 import pytest
@@ -89,3 +90,12 @@ def test_nothing_is_marked_where_usual_scores_are_not_known(
 ) -> None:
     results = TextTranslator(echo, tokenizer, card).translate_batch(["😀🎉😀", ""], DecodingOptions.of(**options))
     assert [result.low_confidence for result in results] == [None, None]
+
+
+def test_an_output_without_a_score_is_not_called_safe(
+    echo: EchoEngine, confident: TextTranslator, tokenizer: Tokenizer
+) -> None:
+    [source] = tokenizer.encode(["dog bird ."])
+    echo.answers[tuple(source)] = {False: Hypothesis(source, math.nan, [], True)}
+    [result] = confident.translate_batch(["dog bird ."], scores=False)
+    assert result.low_confidence is None

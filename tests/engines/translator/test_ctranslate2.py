@@ -1,5 +1,6 @@
 """CTranslate2 translates as PyTorch does, or there is no export."""
 
+import math
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from jumok.engines.loading import load
 from jumok.engines.opening import CERTIFICATE, DIRECTORY, exported_model
 from jumok.engines.options import Sampling, SearchOptions
 from jumok.engines.translator.ctranslate2 import (
+    EFFICIENT_BEAM_TOKENS,
     EFFICIENT_TOKENS,
     LEAST_TOKENS,
     PATIENCE,
@@ -151,7 +153,26 @@ def test_batches_are_efficient_but_enough_for_all_workers(
         budget = exported._budget(tokens * workers, SearchOptions(beam=1))
         assert budget == LEAST_TOKENS or tokens / budget >= 2 - 0.01
         found.append(budget)
-    assert found == [LEAST_TOKENS, 450, *[EFFICIENT_TOKENS] * 4]
+    assert found == [LEAST_TOKENS, 450, 2000, *[EFFICIENT_TOKENS] * 3]
+    with_beam = exported._budget(200_000, SearchOptions(beam=2, batch_tokens=100_000))
+    assert with_beam == 2 * EFFICIENT_BEAM_TOKENS
+    assert exported._budget(200_000, SearchOptions(beam=5)) == SearchOptions().batch_tokens, "never more than allowed"
+
+
+def test_greedy_outputs_are_the_same_without_scores(
+    engines: tuple[TorchTranslator, Ctranslate2Translator], tokenizer: Tokenizer
+) -> None:
+    _, exported = engines
+    sources = sources_of(tokenizer)
+    scored, plain = (
+        [best for [best] in exported.generate(sources, SearchOptions(beam=1, scores=scores))]
+        for scores in (True, False)
+    )
+    assert [best.ids for best in plain] == [best.ids for best in scored]
+    assert all(math.isnan(best.score) for best in plain)
+    assert all(best.score < 0 for best in scored)
+    with_beam = exported.generate(sources[:2], SearchOptions(beam=2, scores=False))
+    assert with_beam == exported.generate(sources[:2], SearchOptions(beam=2)), "nothing would be saved"
 
 
 def test_what_ctranslate2_cannot_do_is_done_by_pytorch(

@@ -1,7 +1,9 @@
 """Texts in, texts out: with an engine that echoes, so that every change is seen, and with one that has learned."""
 
 import builtins
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,12 @@ from hypothesis import strategies as st
 from jumok.bundle import save_bundle
 from jumok.cli.models import other_command_named
 from jumok.engines.loading import load
-from jumok.engines.options import DecodingOptions, Sampling
+from jumok.engines.options import DecodingOptions, Sampling, SearchOptions
 from jumok.engines.translator.text import SEGMENT_TOKENS, Result, TextTranslator
 from jumok.errors import BundleError, ConfigError, InputError, MissingExtraError
 from jumok.model.translator import Translator
 from jumok.search.hypothesis import Hypothesis
+from jumok.search.loops import RETRY_NGRAM
 from jumok.tokenizer import FIRST_BYTE, Tokenizer, is_title_case, normalize
 
 SENTENCE = "cat dog bird ."
@@ -191,6 +194,29 @@ def test_a_loop_is_resolved(echo: EchoEngine, echoing: TextTranslator, tokenizer
     assert [result.loop_resolved for result in results] == [False, True, False]
     assert all(result.finished for result in results)
     assert echo.asked == [sources, [sources[1]]]
+
+
+def test_texts_alone_are_searched_without_scores_and_come_out_the_same(
+    echo: EchoEngine, echoing: TextTranslator, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [source] = tokenizer.encode(["dog ."])
+    better, worse = (
+        hypothesis(tokenizer.encode([text])[0], score, False) for text, score in (("cat", -1), ("dog", -2))
+    )
+    search, asked = EchoEngine.generate, []
+
+    def generate(sources: Any, options: SearchOptions, **others: Any) -> list[list[Hypothesis]]:
+        asked.append((options.scores, options.no_repeat_ngram))
+        found = search(echo, sources, options, **others)
+        return [[best if options.scores else replace(best, score=math.nan)] for [best] in found]
+
+    monkeypatch.setattr(echo, "generate", generate)
+    for first, second in ((better, worse), (worse, better)):  # both are cut, so that the score decides
+        echo.answers[tuple(source)] = {False: first, True: second}
+        asked.clear()
+        assert echoing.translate("dog .", beam=1) == "cat"
+        assert asked == [(False, 0), (True, 0), (True, RETRY_NGRAM)]
+        assert echoing.translate_batch(["dog ."], beam=1)[0].text == "cat"
 
 
 def test_a_loop_that_stays_says_so(echo: EchoEngine, echoing: TextTranslator, tokenizer: Tokenizer) -> None:

@@ -4,6 +4,7 @@ only then."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -31,7 +32,9 @@ from jumok.tokenizer import EOS, Tokenizer
 PATIENCE = 1.6
 FAST_TOKENS = 512  # in a batch with a shortlist: the fewer sentences share it, the shorter it is
 LEAST_TOKENS = 256  # in a batch: smaller batches hardly take less time
-EFFICIENT_TOKENS = 1024  # per token, 256 take a tenth more time, and 2,800 a quarter more in greedy search
+# Larger ones take no less time per token (benchmarks/translation_speed.md, "Batches"): with greedy search, and with a
+# beam, whose rows come on top.
+EFFICIENT_TOKENS, EFFICIENT_BEAM_TOKENS = 2048, 1024
 BATCHES_AHEAD = 3  # for every worker, waiting in CTranslate2: those that are left after an interrupt
 QUICK_TOKENS = 600  # to generate at most, rows of the beam counted: a sentence or two, so that Ctrl-C can wait for them
 SCORED_TOKENS = 4096  # padded tokens in a batch, when scoring or aligning given targets
@@ -187,7 +190,8 @@ class Ctranslate2Translator:
         """The padded tokens of a batch, rows of the beam counted: an efficient number, if the options allow it and
         every worker has two batches then; else fewer, so that all workers are busy until the end."""
         share = -(-tokens // (2 * self._model.workers))
-        budget = max(min(share, EFFICIENT_TOKENS), LEAST_TOKENS) * options.rows
+        efficient = EFFICIENT_TOKENS if options.rows == 1 else EFFICIENT_BEAM_TOKENS
+        budget = max(min(share, efficient), LEAST_TOKENS) * options.rows
         most = options.batch_tokens if self._fast is None else min(options.batch_tokens, FAST_TOKENS * options.rows)
         return min(most, budget)
 
@@ -207,7 +211,7 @@ class Ctranslate2Translator:
             max_decoding_length=limit,
             max_input_length=0,
             max_batch_size=0,
-            return_scores=True,
+            return_scores=options.scores or options.beam > 1,  # a beam has them anyway
             return_end_token=True,
             use_vmap=fast is not None,
             patience=PATIENCE if fast is None else fast,
@@ -216,7 +220,8 @@ class Ctranslate2Translator:
 
     def _hypotheses(self, result: Any) -> list[Hypothesis]:
         found = []
-        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+        scores = result.scores or [math.nan] * len(result.hypotheses)
+        for tokens, score in zip(result.hypotheses, scores, strict=True):
             ids = [self._ids[token] for token in tokens]
             finished = bool(ids) and ids[-1] == EOS
             found.append(Hypothesis(ids[:-1] if finished else ids, float(score), [], finished))

@@ -1,5 +1,6 @@
 """Texts in, translations out: everything between a text and the token ids of an engine. Needs no torch."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -66,14 +67,14 @@ class Result:
     """A translation, and details of how it was made."""
 
     text: str
-    score: float = 0.0  # log-probability / length ** length_penalty; of several parts the mean
+    score: float = 0.0  # log-probability / length ** length_penalty; of several parts the mean; NaN: not asked for
     tokens: tuple[str, ...] = ()  # the subwords of the output
     segments: int = 0  # number of parts the text was split into; 0: there was nothing to translate
     parts: tuple[Part, ...] = ()  # what was translated separately: the sentences, in their order
     too_long: bool = False  # True: a line was longer than the model is used to, and was split for that reason
     finished: bool = True  # False: an output was cut at its length limit
     # True: the score of a part, or its source, is unlike anything of the validation data. None: not known, because the
-    # model is of an earlier version, or the output is sampled, or forced by a prefix or a bias
+    # model is of an earlier version, or the output is sampled, forced by a prefix or a bias, or has no score
     low_confidence: bool | None = None
     loop_resolved: bool = False  # True: the first output looped or did not end, and the second search was better
     alternatives: tuple[Alternative, ...] = ()  # the next best, at most n_best - 1
@@ -166,7 +167,7 @@ class TextTranslator(Facade):
                     f"translate returns texts alone; `{name}={options[name]}` asks for more. "  # type: ignore[literal-required]
                     f"Use translate_batch(texts, {name}={options[name]})."  # type: ignore[literal-required]
                 )
-        chosen = DecodingOptions.of(**options)
+        chosen = DecodingOptions.of(**{"scores": False, **options})  # nobody would see them
         if isinstance(text, str):
             return self.translate_batch([text], chosen)[0].text
         texts = require_texts("text", text, alternative="a text or ")
@@ -301,7 +302,7 @@ class TextTranslator(Facade):
         def search_again(indices: list[int], ngram: int) -> list[list[Hypothesis]]:
             return self.engine.generate(
                 [ids[index] for index in indices],
-                replace(options, no_repeat_ngram=ngram),
+                replace(options, no_repeat_ngram=ngram or options.no_repeat_ngram, scores=True),
                 prefixes=prefixes and [prefixes[index] for index in indices],
                 bias=bias,
             )
@@ -367,7 +368,8 @@ class TextTranslator(Facade):
     def _part(self, segment: _Translated, options: DecodingOptions) -> Part:
         best = segment.hypotheses[0]
         low = None
-        if self._confidence is not None and not (options.sampling or options.prefix or options.bias):
+        is_usual = not (options.sampling or options.prefix or options.bias or math.isnan(best.score))
+        if self._confidence is not None and is_usual:
             low = self._confidence.is_low(segment.text, segment.source, best, options)
         return Part(segment.text, segment.texts[0], best.score, low)
 
