@@ -32,6 +32,7 @@ _PREPARING = (
     "file",
     "corpus",
     "finding",
+    "translating",
     "measuring",
     "plan",
     "settings",

@@ -77,6 +77,14 @@ class TokenStore:
             parts.append(lengths[max(0, first - start) : max(0, last - start)])
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
+    def followed_by(self, other: Self) -> Self:
+        """These examples, and those of another store with the same columns behind them. Nothing is copied."""
+        return type(self)([*self._shards, *other._shards])
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same examples in columns of other names: from each new name to the old one. Nothing is copied."""
+        return type(self)([{new: shard[old] for new, old in names.items()} for shard in self._shards])
+
     def example(self, column: str, index: int) -> list[int]:
         """The ids of one example."""
         return list(self.gather(column, np.array([index]))[0].tolist())

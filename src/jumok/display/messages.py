@@ -20,6 +20,8 @@ def describe(event: Event, status: Status) -> Iterator[str]:
         yield event["what"]
     elif kind == "stage":
         yield status.stage
+    elif kind == "translating":
+        yield f"{status.phase}: {event['done']:,} of {counted(event['pairs'], 'pair')}"
     elif kind == "plan":  # the settings that were chosen, and why
         yield from (f"{choice['name']} = {choice['value']}  ({choice['why']})" for choice in event["choices"])
     elif kind == "resumed":

@@ -15,6 +15,7 @@ PHASES = {
     "reading": "Reading and checking the corpus",
     "vocabulary": "Learning the vocabulary",
     "encoding": "Encoding the corpus",
+    "translating": "Translating the corpus",
     "measuring": "Measuring the speed of this machine",
     "settings": "Preparing the model",
     "training": "Training",

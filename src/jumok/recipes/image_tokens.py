@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,13 +11,13 @@ from torch import Tensor, nn
 from jumok.data.captioned import CAPTIONED_PICTURES, PictureBatch, PictureEpochs, pictures_of
 from jumok.data.corpus import Corpus
 from jumok.engines.image_tokens import reconstruction_scores
-from jumok.errors import ChangedDataError
 from jumok.model.config.image_tokens import PICTURE_FIELDS, ImageTokensConfig
 from jumok.model.devices import device_of, to_device
 from jumok.model.image_tokens import ImageTokens
 from jumok.pictures import PictureEncoder, PictureShape, picture_from_text
 from jumok.recipes.codebook_fit import fit_codebook, revived_codes
-from jumok.recipes.recipe import PathLike, Recipe
+from jumok.recipes.first_stage import FirstStageRecipe
+from jumok.recipes.recipe import PathLike
 from jumok.seeds import bit_stream, derive_seed
 from jumok.training.auto import Choice
 from jumok.training.progress import Validation
@@ -38,7 +36,7 @@ PATIENCE = 3  # validations without a better score
 LARGE_SIDE = 40  # pixels; patches of larger pictures are twice as wide
 
 
-class ImageTokensRecipe(Recipe):
+class ImageTokensRecipe(FirstStageRecipe):
     """Trains the autoencoder of pictures; the best one draws them with the smallest error."""
 
     task, epochs_type = "image_tokens", PictureEpochs
@@ -73,17 +71,6 @@ class ImageTokensRecipe(Recipe):
         return Settings.from_dict(
             {**kept, "precision": "float32", "model": own, "stop": {"patience": PATIENCE, **stop}}
         )
-
-    def prepare(self, store: Path, settings: Settings, **options: Any) -> dict[str, Any]:
-        """The facts about the pictures, which are prepared already."""
-        changed = options.get("expected") not in (None, self.corpus.facts["fingerprint"])
-        if changed and options.get("if_changed") is None:
-            raise ChangedDataError([*self.corpus.facts["files"], *self.corpus.facts["valid_files"]])
-        return self.corpus.facts
-
-    def reopen(self, store: Path, fingerprint: str) -> dict[str, Any]:
-        """The same: every process has opened the pictures."""
-        return self.corpus.facts
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """Everything that `auto` chooses for texts."""

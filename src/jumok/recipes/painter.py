@@ -42,6 +42,7 @@ from jumok.recipes.recipe import PathLike, Recipe
 from jumok.recipes.training import TrainingResult, TrainRequest, train
 from jumok.tokenizer import EOS, PAD
 from jumok.training.auto import Choice
+from jumok.training.events import EventCallback, ignore_event
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -140,7 +141,9 @@ class PainterRecipe(Recipe):
         self._stage_settings = stage.settings_within(asked)
         return stage, self._stage_settings
 
-    def use_first_stage(self, stage: Recipe, model: Path | None, store: Path) -> None:
+    def use_first_stage(
+        self, stage: Recipe, model: Path | None, store: Path, on_event: EventCallback = ignore_event
+    ) -> None:
         """Turn the pictures into image tokens, with the model of the first stage, or with a new one for a plan."""
         if model is None:
             self._pictures = ImageTokens(stage.config(self._stage_settings))

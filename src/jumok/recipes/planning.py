@@ -169,7 +169,7 @@ def _shared(choice: Choice, processes: int) -> Choice:
 def _workload(recipe: Recipe, settings: Settings) -> Workload:
     facts, accumulate = recipe.corpus.facts, chosen(settings.batch.accumulate)
     steps_per_epoch = -(-recipe.epochs(settings).size(0) // accumulate)
-    share = validated_examples(recipe, settings) / facts["examples"]  # of an epoch
+    share = validated_examples(recipe, settings) / len(recipe.corpus.train)  # of an epoch
     return Workload(facts["tokens"], steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
 
 

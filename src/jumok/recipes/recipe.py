@@ -23,7 +23,7 @@ from jumok.recipes.export import export_ctranslate2, is_exported
 from jumok.tasks import resolve, task_named, task_of_config
 from jumok.training.auto import Choice
 from jumok.training.candidates import CandidateSampler
-from jumok.training.events import EventCallback
+from jumok.training.events import EventCallback, ignore_event
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
 
@@ -56,6 +56,7 @@ class Recipe(ABC):
     export_cost: ClassVar[float] = 0.0  # the export takes about as long as so many validations of its probes
     highest_score: ClassVar[float] = math.inf  # of a validation; a recorded one above it was measured in another way
     may_fit_embeddings: ClassVar[bool] = False  # whether `init.embeddings` can be anything but random
+    augmentations: ClassVar[Sequence[str]] = ()  # names of the settings `augment.*` beside those of `epochs_type`
     predicted: ClassVar[str | None] = None  # the column whose tokens a softmax over the vocabulary predicts
     _embeddings: Tensor | None = None  # [V, D] the token vectors that were fitted
     not_settings: ClassVar[Mapping[str, str]] = {  # fields of the model's config, and what decides them
@@ -67,6 +68,11 @@ class Recipe(ABC):
     def __init__(self, data: Sequence[PathLike], valid: Sequence[PathLike] | None = None) -> None:
         self.data, self.valid = data, [valid] if isinstance(valid, str | Path) else valid
         self.inputs = [escaped(Path(path).name) for path in data]  # as the run and the model record them
+
+    @property
+    def title(self) -> str:
+        """What it trains, in words."""
+        return task_named(self.task).title
 
     @classmethod
     def kind_for(cls, card: Mapping[str, Any], files: Sequence[PathLike] = (), **reading: Any) -> ExampleKind:
@@ -83,7 +89,7 @@ class Recipe(ABC):
             if name in cls.not_settings:
                 raise ConfigError(f"model.{name} cannot be set: {cls.not_settings[name]}")
         for name, value in settings.augment:
-            if value is not None and name not in cls.epochs_type.augmentations:
+            if value is not None and name not in (*cls.epochs_type.augmentations, *cls.augmentations):
                 raise ConfigError(f"augment.{name} has no effect on a {task_named(cls.task).title}. Leave it out.")
         if settings.init.embeddings != "random" and not cls.may_fit_embeddings:
             raise ConfigError(f"init.embeddings has no effect on a {task_named(cls.task).title}. Leave it out.")
@@ -134,7 +140,9 @@ class Recipe(ABC):
         """A training that comes before this one, in a directory of its own, with its settings; None: there is none."""
         return None
 
-    def use_first_stage(self, stage: "Recipe", model: Path | None, store: Path) -> None:  # noqa: B027
+    def use_first_stage(  # noqa: B027
+        self, stage: "Recipe", model: Path | None, store: Path, on_event: EventCallback = ignore_event
+    ) -> None:
         """Take over what the first stage has learned; without a model, what an untrained one would give, for a plan."""
 
     def validation_examples(self, count: int) -> list[Example]:
@@ -227,7 +235,8 @@ class Recipe(ABC):
         if settings.batch.tokens is None:
             raise ValueError("batch.tokens was used before it was chosen")
         options: dict[str, Any] = {"sampling": settings.tokenizer.sampling}
-        options |= {name: value for name, value in settings.augment if value is not None}
+        given = ((name, value) for name, value in settings.augment if value is not None)
+        options |= {name: value for name, value in given if name in self.epochs_type.augmentations}
         return self.epochs_type(self.corpus, tokens=settings.batch.tokens, seed=settings.seed, **options)
 
     def export(self, model: Path, on_event: EventCallback) -> Mapping[str, Any]:

@@ -131,9 +131,19 @@ def sizes_of_the_model(
         kept["optimizer.every"] = before["optimizer"].get("every") or 1
     if predicts_tokens:
         kept["loss.candidates"] = before["loss"].get("candidates") or config["vocabulary"]
+    if (diversify := before.get("augment", {}).get("diversify")) is not None:
+        kept["augment.diversify"] = diversify
     kept["init.embeddings"] = before.get("init", {}).get("embeddings", "random")  # what it began with
     kept = {name: value for name, value in kept.items() if not asked.has(name)}
     return asked.changed(kept | ({"preset": before["preset"]} if asked.preset == "auto" else {}))
+
+
+def with_recorded_stages(asked: Settings, before: Mapping[str, Any] | None) -> Settings:
+    """What was asked for, with the stages that the run has been trained in, if it was begun before."""
+    if before is None or asked.has("augment.diversify"):
+        return asked
+    recorded = Settings.from_dict(before["settings"]).augment.diversify
+    return asked.changed({"augment.diversify": bool(recorded)})
 
 
 def already_finished(run: Path, limits: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -43,6 +43,7 @@ from jumok.recipes.resuming import (
     require_same_meaning,
     require_same_sizes,
     sizes_of_the_model,
+    with_recorded_stages,
 )
 from jumok.system import keep_freed_memory
 from jumok.tasks import resolve, task_named
@@ -231,7 +232,7 @@ class _Job:
         facts = self._prepare_on_rank_0() if self.group.rank == 0 else {}
         fingerprint = self.group.broadcast(facts.get("fingerprint"))
         facts = facts or self.recipe.reopen(self.run.store, fingerprint)
-        if (first := self.recipe.first_stage(self.asked)) is not None:
+        if (first := self.recipe.first_stage(with_recorded_stages(self.asked, self.before))) is not None:
             self._train_first_stage(*first)
             facts = self.recipe.corpus.facts
         if self.before is not None:
@@ -242,7 +243,7 @@ class _Job:
 
     def _train_first_stage(self, stage: Recipe, asked: Settings) -> None:
         """Train or resume the first stage in a run directory of its own inside this one. Its time counts here too."""
-        self.on_event({"event": "stage", "number": 1, "title": task_named(stage.task).title})
+        self.on_event({"event": "stage", "number": 1, "title": stage.title})
         group = self.group.unsharded()
         with open_run(self.run.path / FIRST_STAGE, stage, group) as run:
             job = _Job(stage, run, group, asked, self.request, self.on_event)
@@ -250,11 +251,11 @@ class _Job:
         if self.before is None:
             self.began = min(self.began, time.perf_counter() - job.elapsed)
         if self.group.rank == 0:
-            self.recipe.use_first_stage(stage, run.model, self.run.store)
+            self.recipe.use_first_stage(stage, run.model, self.run.store, self.on_event)
         self.group.barrier()
         if self.group.rank != 0:
             self.recipe.use_first_stage(stage, run.model, self.run.store)
-        self.on_event({"event": "stage", "number": 2, "title": task_named(self.recipe.task).title})
+        self.on_event({"event": "stage", "number": 2, "title": self.recipe.title})
 
     def _prepare_on_rank_0(self) -> dict[str, Any]:
         """The data as it was or, if changes are allowed, as it is now: then with the encoder that the model knows."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -24,8 +25,10 @@ from jumok.metrics.translation import corpus_scores
 from jumok.model.encoder_decoder import EncoderDecoder
 from jumok.recipes.recipe import BY_MUON, PathLike, Recipe, few_wide_layers, spread
 from jumok.recipes.training import TrainingResult, TrainRequest, train
+from jumok.system import usable_cores
 from jumok.tokenizer import is_upper_case, lower_case
-from jumok.training.auto import Choice
+from jumok.training.auto import PRESET_TOKENS, TOKENS_PER_CORE, Choice
+from jumok.training.events import EventCallback, ignore_event
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
 from jumok.training.settings import Settings
@@ -35,6 +38,9 @@ CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_in
 CANDIDATES = 2_000  # that the loss compares with the targets of a batch
 TOKEN_DROPOUT = 0.1
 MANY_EPOCHS = 50.0  # from here on tokens are dropped
+DIVERSIFIED_EPOCHS = 40.0  # at the nominal speed; from here on translations of the corpus are learned from too
+LEAST_PAIRS = 10_000  # of which a translator of both directions learns enough to be learned from
+TRANSLATIONS = "translations"  # of the corpus, in the store
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
 TINY_SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 192, "d_ff": 384}  # other than the preset's
@@ -73,7 +79,8 @@ class TranslatorRecipe(Recipe):
 
     task, epochs_type = "translator", TranslationEpochs
     validation_cost, export_cost = 2.0, 8.0
-    may_fit_embeddings, predicted = True, "target"
+    may_fit_embeddings, predicted, augmentations = True, "target", ("diversify",)
+    _diversify: Choice | None = None  # that a first stage was chosen
 
     def __init__(
         self,
@@ -93,13 +100,43 @@ class TranslatorRecipe(Recipe):
         refuse_unused_for_pairs(options, self.data, self.valid)
         self.kind, self.languages = reading_with(PAIRS, options), languages
 
+    def first_stage(self, asked: Settings) -> tuple[Recipe, Settings] | None:
+        """Data diversification, where it is asked for, or few pairs would be seen very often: see "Translations of the
+        corpus" in benchmarks/multi30k.md."""
+        from jumok.recipes.two_way_translator import TwoWayTranslatorRecipe  # which extends this recipe
+
+        if asked.augment.diversify is None:
+            self._diversify = self._choice_to_diversify(asked)
+        if not (asked.augment.diversify or self._diversify):
+            return None
+        stage = TwoWayTranslatorRecipe.of_corpus(self.corpus, self)
+        return stage, stage.settings_within(asked)
+
+    def _choice_to_diversify(self, asked: Settings) -> Choice | None:
+        """From the minutes and a nominal speed, so that the same command always chooses the same."""
+        pairs, tokens = len(self.corpus.train), self.corpus.facts["tokens"]
+        is_tiny = asked.preset == "tiny" or (asked.preset == "auto" and tokens < dict(PRESET_TOKENS)["tiny"])
+        nominal = (asked.stop.minutes or 0) * 60 * TOKENS_PER_CORE["tiny"] * usable_cores() / tokens
+        if not is_tiny or pairs < LEAST_PAIRS or nominal < DIVERSIFIED_EPOCHS:
+            return None
+        return Choice("augment.diversify", True, "there is time to learn from translations of so few pairs too")
+
+    def use_first_stage(
+        self, stage: Recipe, model: Path | None, store: Path, on_event: EventCallback = ignore_event
+    ) -> None:
+        """Add what the translator of both directions makes of the pairs."""
+        from jumok.recipes.two_way_translator import diversified
+
+        self.corpus = diversified(self.corpus, model, store / TRANSLATIONS, on_event)
+
     def choices(self, settings: Settings) -> Sequence[Choice]:
-        """Variants in small letters, if the sources are written in both cases."""
+        """The first stage, if it was chosen, and variants in small letters if the sources are written in both cases."""
+        chosen = () if self._diversify is None else (self._diversify,)
         texts = self._source_sample()
         both = sum(text != lower_case(text) and not is_upper_case(text) for text in texts)
         if both < len(texts) / 2:
-            return ()
-        return (Choice("augment.case", CASE_SHARE, "so that small letters are understood too"),)
+            return chosen
+        return (*chosen, Choice("augment.case", CASE_SHARE, "so that small letters are understood too"))
 
     def choices_for(self, chosen: Settings) -> Sequence[Choice]:
         """For `tiny`, what is better after the same minutes than the paper's way: see "Positions", "Shape",

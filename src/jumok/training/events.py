@@ -15,6 +15,8 @@ FindingEvent = TypedDict("FindingEvent", {"event": Literal["finding"], "what": s
 FileEvent = TypedDict("FileEvent", {"event": Literal["file"], "file": str, "columns": Mapping[str, Any], "what": str})
 # A training in several stages comes to one of them: its number, and what it trains.
 StageEvent = TypedDict("StageEvent", {"event": Literal["stage"], "number": int, "title": str})
+# What a first stage has trained translates the corpus for the second: how many of its pairs so far.
+TranslatingEvent = TypedDict("TranslatingEvent", {"event": Literal["translating"], "done": int, "pairs": int})
 # What was chosen for this training, and why: each a name, a value and a reason.
 PlanEvent = TypedDict("PlanEvent", {"event": Literal["plan"], "choices": list[dict[str, Any]]})
 # All settings, resolved. The number of steps is a forecast if minutes were asked for.
@@ -119,7 +121,7 @@ class FinishedEvent(TypedDict):
     not_exported: NotRequired[str]
 
 
-_Data = PhaseEvent | StageEvent | FindingEvent | FileEvent | CorpusEvent
+_Data = PhaseEvent | StageEvent | TranslatingEvent | FindingEvent | FileEvent | CorpusEvent
 _BeforeTraining = _Data | PlanEvent | SettingsEvent | AlreadyDoneEvent
 _OfTheRun = ResumedEvent | RestartedEvent | RejectedEvent | UnsavedEvent | MemoryEvent | FinishedEvent
 Event = _BeforeTraining | _OfTheRun | StepEvent | TrainEvent | ValidEvent | CheckpointEvent | ScheduleEvent | DoneEvent

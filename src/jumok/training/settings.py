@@ -54,6 +54,9 @@ class AugmentSettings(_Section):
     token_dropout: float | None = Field(
         default=None, ge=0, lt=1, description="share of the tokens of both sides that a translator does not see"
     )
+    diversify: bool | None = Field(
+        default=None, description="a translator of both directions comes first; its translations are learned from too"
+    )
     shift: int | None = Field(default=None, ge=0, le=64, description="pictures are moved by up to so many pixels")
     mirror: bool | None = Field(default=None, description="half of the pictures are mirrored")
     erase: float | None = Field(default=None, ge=0, le=1, description="share of the pictures with a part hidden")
