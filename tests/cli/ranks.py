@@ -123,6 +123,13 @@ def painting(directory: Path) -> Iterator[tuple[str, Job]]:
         yield f"painter {name}", Job("painter-stopped", 2, [*files, *options], stop, task="painter")
 
 
+def diversifying(directory: Path) -> Iterator[tuple[str, Job]]:
+    """Both stages of a translator that learns from translations too, by one, two, and two that share the model."""
+    for how, count in (("one", 1), ("two", 2), ("sharded", 2)):
+        arguments = [*arguments_of("translator", directory, how), "--steps=20", "--set=augment.diversify=true"]
+        yield f"diversified {how}", Job(f"diversified-{how}", count, arguments)
+
+
 def in_bfloat16(directory: Path) -> Iterator[tuple[str, Job]]:
     """A few steps by one process, by two, and by two that share the model."""
     for how, count in (("one", 1), ("two", 2), ("sharded", 2)):

@@ -29,6 +29,7 @@ from ranks import (
     by_muon,
     changing,
     disturbed,
+    diversifying,
     in_bfloat16,
     in_float16,
     lines_learned_from,
@@ -71,7 +72,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     write_corpora(directory)
     jobs = dict(uninterrupted(directory)) | dict(painting(directory)) | dict(by_muon(directory))
     others = dict(changing(directory)) | dict(threaded(directory))
-    others |= dict(in_bfloat16(directory)) | dict(in_float16(directory))
+    others |= dict(in_bfloat16(directory)) | dict(in_float16(directory)) | dict(diversifying(directory))
     for how in WAYS:
         others |= disturbed(directory, how, [NOT_FINITE[how], DIVERGED, *KILLS[how]])
 
@@ -284,13 +285,13 @@ def test_two_processes_of_two_threads_end_with_the_same_bits_twice_and_after_a_k
         assert_same(directory / other, directory / "threads", THREADED_STEPS)
 
 
-@pytest.mark.parametrize("how", WAYS)
-def test_two_processes_learn_both_stages_of_a_painter_as_one_does(runs: Runs, how: str) -> None:
+@pytest.mark.parametrize(("trained", "how"), product(("painter", "diversified"), WAYS))
+def test_two_processes_learn_both_stages_of_a_training_as_one_does(runs: Runs, trained: str, how: str) -> None:
     directory, outcomes = runs
-    assert outcomes["painter one"].codes == [0]
-    assert outcomes[f"painter {how}"].codes == [0, 0], outcomes[f"painter {how}"].errors
+    assert outcomes[f"{trained} one"].codes == [0]
+    assert outcomes[f"{trained} {how}"].codes == [0, 0], outcomes[f"{trained} {how}"].errors
     for stage in (".", "first_stage"):
-        one, two = directory / "painter-one" / stage, directory / f"painter-{how}" / stage
+        one, two = directory / f"{trained}-one" / stage, directory / f"{trained}-{how}" / stage
         assert losses(two) == pytest.approx(losses(one), abs=TOLERANCE)
         expected, found = last_checkpoint(one).tensors["model"], last_checkpoint(two).tensors["model"]
         assert expected.keys() == found.keys()

@@ -121,63 +121,59 @@ def test_a_plan_counts_with_as_many_pairs_as_there_can_be(pairs: Path) -> None:
     assert "augment.diversify = true" in more.to_toml()
 
 
-@pytest.mark.usefixtures("quick_trainings")
-class TestRuns:
-    """Whole trainings in two stages."""
+def test_a_training_stopped_in_either_stage_or_between_them_ends_with_the_same_weights(pairs: Path) -> None:
+    moment, now, steps = "", "", 0
 
-    def test_a_training_stopped_in_either_stage_or_between_them_ends_with_the_same_weights(self, pairs: Path) -> None:
-        moment, now, steps = "", "", 0
+    def on_event(event: Event) -> None:
+        nonlocal now
+        if event["event"] == "stage":
+            now = f"stage {event['number']}"
+        if event["event"] == "translating" and moment == "translating":
+            raise StoppedEarly
 
-        def on_event(event: Event) -> None:
-            nonlocal now
-            if event["event"] == "stage":
-                now = f"stage {event['number']}"
-            if event["event"] == "translating" and moment == "translating":
-                raise StoppedEarly
+    def stop_requested() -> bool:
+        nonlocal steps
+        steps += now == moment
+        return steps == 3
 
-        def stop_requested() -> bool:
-            nonlocal steps
-            steps += now == moment
-            return steps == 3
-
-        for each in ("stage 1", "translating", "stage 2"):
-            moment, steps = each, 0
-            with pytest.raises(StoppedEarly):
-                train(pairs, "stopped", on_event=on_event, stop_requested=stop_requested)
-        stopped, whole = (load_bundle(train(pairs, out) / "model") for out in ("stopped", "whole"))
-        assert stopped.weights_digest == whole.weights_digest
-
-    def test_the_second_stage_has_learned_from_translations_and_is_an_ordinary_translator(self, pairs: Path) -> None:
-        titles: list[str] = []
-
-        def on_event(event: Event) -> None:
-            if event["event"] == "stage":
-                titles.append(event["title"])
-
-        run = train(pairs, "run", on_event=on_event)
-        assert titles == ["translator of both directions", "translator"]
-        assert len((run / "store" / "translations" / "source.lengths").read_bytes()) > 4 * 50
-        record = read_run(run)
-        assert record is not None
-        assert (record["settings"]["augment"]["diversify"], record["data"]["examples"]) == (True, 95)
-        assert load_bundle(run / "first_stage" / "model").card["languages"] is None
-        with pytest.raises(ConfigError, match=r"augment\.diversify has no effect on a language model"):
-            train_language_model(pairs, out=run.parent / "lm", settings={"augment.diversify": True})
-
-    def test_a_run_without_a_first_stage_goes_on_without_one(
-        self, pairs: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        plain = {name: value for name, value in SETTINGS.items() if name != "augment.diversify"}
-        request: dict[str, Any] = {"settings": plain, "steps": None, "minutes": 0.02}
-        steps = iter(range(100))
+    for each in ("stage 1", "translating", "stage 2"):
+        moment, steps = each, 0
         with pytest.raises(StoppedEarly):
-            train(pairs, "run", stop_requested=lambda: next(steps) == 1, **request)
-        assert not (pairs.parent / "run" / "first_stage").exists(), "too few pairs"
-        monkeypatch.setattr("jumok.recipes.translator.LEAST_PAIRS", 1)
-        monkeypatch.setattr("jumok.recipes.translator.DIVERSIFIED_EPOCHS", 0.0)
-        run = train(pairs, "run", **request)
-        assert not (run / "first_stage").exists()
-        assert (train(pairs, "other", **request) / "first_stage").exists(), "a new one has one"
+            train(pairs, "stopped", on_event=on_event, stop_requested=stop_requested)
+    stopped, whole = (load_bundle(train(pairs, out) / "model") for out in ("stopped", "whole"))
+    assert stopped.weights_digest == whole.weights_digest
+
+
+def test_the_second_stage_has_learned_from_translations_and_is_an_ordinary_translator(pairs: Path) -> None:
+    titles: list[str] = []
+
+    def on_event(event: Event) -> None:
+        if event["event"] == "stage":
+            titles.append(event["title"])
+
+    run = train(pairs, "run", on_event=on_event)
+    assert titles == ["translator of both directions", "translator"]
+    assert len((run / "store" / "translations" / "source.lengths").read_bytes()) > 4 * 50
+    record = read_run(run)
+    assert record is not None
+    assert (record["settings"]["augment"]["diversify"], record["data"]["examples"]) == (True, 95)
+    assert load_bundle(run / "first_stage" / "model").card["languages"] is None
+    with pytest.raises(ConfigError, match=r"augment\.diversify has no effect on a language model"):
+        train_language_model(pairs, out=run.parent / "lm", settings={"augment.diversify": True})
+
+
+def test_a_run_without_a_first_stage_goes_on_without_one(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = {name: value for name, value in SETTINGS.items() if name != "augment.diversify"}
+    request: dict[str, Any] = {"settings": plain, "steps": None, "minutes": 0.02}
+    steps = iter(range(100))
+    with pytest.raises(StoppedEarly):
+        train(pairs, "run", stop_requested=lambda: next(steps) == 1, **request)
+    assert not (pairs.parent / "run" / "first_stage").exists(), "too few pairs"
+    monkeypatch.setattr("jumok.recipes.translator.LEAST_PAIRS", 1)
+    monkeypatch.setattr("jumok.recipes.translator.DIVERSIFIED_EPOCHS", 0.0)
+    run = train(pairs, "run", **request)
+    assert not (run / "first_stage").exists()
+    assert (train(pairs, "other", **request) / "first_stage").exists(), "a new one has one"
 
 
 @pytest.mark.parametrize(
