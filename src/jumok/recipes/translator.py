@@ -158,8 +158,13 @@ class TranslatorRecipe(Recipe):
         return choices
 
     def choices_for_length(self, chosen: Settings, epochs: float) -> Sequence[Choice]:
-        """For `tiny`, token dropout, unless dropout is given: see "Token dropout" in benchmarks/multi30k.md."""
-        if chosen.preset != "tiny" or epochs < MANY_EPOCHS or "dropout" in chosen.model:
+        """For `tiny`, token dropout, unless dropout is given: see "Token dropout" and "Translations of the corpus" in
+        benchmarks/multi30k.md."""
+        if chosen.preset != "tiny" or "dropout" in chosen.model:
+            return ()
+        if chosen.augment.diversify:
+            return (Choice("augment.token_dropout", TOKEN_DROPOUT, "less overfitting to pairs that are seen often"),)
+        if epochs < MANY_EPOCHS:
             return ()
         return (Choice("augment.token_dropout", TOKEN_DROPOUT, f"less overfitting in {epochs:.0f} epochs"),)
 
