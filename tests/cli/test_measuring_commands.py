@@ -227,6 +227,22 @@ def test_info_of_a_run_whose_length_is_given_in_minutes(jumok: Jumok, trained: P
     assert "step 0, epoch 1: 5:00 of training left" in ended.out
 
 
+def test_info_of_a_training_in_two_stages_is_of_the_first_until_the_second_begins_and_counts_the_time_of_both(
+    jumok: Jumok, trained: Path, tmp_path: Path
+) -> None:
+    record, first = json.loads((trained / "run" / "run.json").read_bytes()), tmp_path / "first_stage"
+    first.mkdir()
+    entry = {"event": "train", "step": 9, "epoch": 1, "seconds": 100.0, "tokens": 90, "loss": 1.0}
+    for directory, minutes in ((first, 2.0), (tmp_path, 6.0)):
+        record["settings"]["stop"] |= {"steps": None, "minutes": minutes}
+        (directory / "run.json").write_text(json.dumps(record), encoding="utf-8")
+        (directory / "log.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+        if directory == first:
+            assert f"run          {first}  (" in jumok("info", tmp_path).out
+            assert "0:20 of training left" in jumok("info", tmp_path).out
+    assert json.loads(jumok("info", tmp_path, "--json").out)["run"]["seconds_left"] == 360 - 100 - 100
+
+
 def test_info_of_a_finished_run_says_that_no_time_is_left(jumok: Jumok, tmp_path: Path) -> None:
     settings = {"stop": {"steps": None, "minutes": 5.0}}
     run = {"format": 1, "asked": settings, "settings": settings, "fingerprint": "", "keeps_vocabulary": True}

@@ -296,6 +296,8 @@ def test_two_processes_learn_both_stages_of_a_training_as_one_does(runs: Runs, t
         expected, found = last_checkpoint(one).tensors["model"], last_checkpoint(two).tensors["model"]
         assert expected.keys() == found.keys()
         assert all(torch.allclose(found[name], expected[name], rtol=0, atol=TOLERANCE) for name in expected)
+    made = {"painter": "image_tokens", "diversified": "translations"}[trained]
+    assert (directory / f"{trained}-{how}" / "store" / made / "target.ids").stat().st_size > 0
 
 
 def test_a_painter_of_two_processes_that_was_stopped_in_either_stage_ends_with_the_same_bits(runs: Runs) -> None:

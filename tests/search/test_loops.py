@@ -112,8 +112,15 @@ def test_scores_that_were_not_asked_for_are_found_before_two_attempts_are_compar
         return output(ids, math.nan, finished)
 
     results = [[unscored([5, 6])], [unscored([5, 6, 7], finished=False)], [unscored([5] * 20)]]
-    searches = {0: [[CUT], [LOOPING]], RETRY_NGRAM: [[output([8, 9], CUT.score - 0.1, finished=False)], [GOOD]]}
-    resolved = resolve_loops(results, [[], [], []], lambda sentences, n: searches[n])
+    searches = {0: [[CUT]], RETRY_NGRAM: [[output([8, 9], CUT.score - 0.1, finished=False)], [GOOD]]}
+    asked = []
+
+    def redo(sentences, n):
+        asked.append((sentences, n))
+        return searches[n]
+
+    resolved = resolve_loops(results, [[], [], []], redo)
+    assert asked == [([1, 2], RETRY_NGRAM), ([1], 0)], "that of the third is of no use"
     assert resolved[0] is results[0]
     assert resolved[1] is results[1], "the first attempt has the higher score"
     assert resolved[2] == [GOOD]

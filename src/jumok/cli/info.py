@@ -1,7 +1,7 @@
 """jumok info: what a model directory or a run directory contains."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import click
 from jumok.cli.info_text import describe_facts
 from jumok.cli.options import JSON, PATH, print_json
 from jumok.display.status import METRICS
+from jumok.training.records import FIRST_STAGE
 
 
 @click.command(epilog="Example: jumok info run")
@@ -29,8 +30,12 @@ def command(path: Path | None, model: Path | None, note: str | None, as_json: bo
     if note is not None:
         _record_note(where, note)
     facts: dict[str, Any] = {}
+    first_stage = where / FIRST_STAGE
     if os.path.exists(where / "run.json"):
         facts["run"] = _run_facts(where)
+    elif os.path.exists(first_stage / "run.json"):  # the second one has not begun
+        facts["run"] = _run_facts(first_stage)
+        where = first_stage
     if "run" not in facts or facts["run"]["has_model"]:
         facts["model"] = _model_facts(where)
     if as_json:
@@ -106,7 +111,9 @@ def _run_facts(path: Path) -> dict[str, Any]:
     run, log = read_run(path) or {}, read_log(path)
     settings = run.get("settings", {})
     stop = settings.get("stop", {})
-    trained = [entry for entry in log if entry["event"] == "train"]
+    trained, first_stage = (
+        [entry for entry in entries if entry["event"] == "train"] for entries in (log, read_log(path / FIRST_STAGE))
+    )
     last = trained[-1] if trained else {"step": 0, "epoch": 1, "seconds": 0.0, "tokens": 0}
     validation_keys = ("step", "averaged", "best", "loss", *(key for key, _, _ in METRICS))
     validations = [entry for entry in log if entry["event"] == "valid"][-5:]
@@ -122,7 +129,7 @@ def _run_facts(path: Path) -> dict[str, Any]:
         "epoch": last["epoch"],
         "tokens": last["tokens"],
         "seconds": last["seconds"],
-        "seconds_left": 0.0 if finished else _seconds_left(stop, last),
+        "seconds_left": 0.0 if finished else _seconds_left(stop, last, first_stage[-1:]),
         "losses": [entry["loss"] for entry in trained],
         "last_losses": [{"step": entry["step"], "loss": entry["loss"]} for entry in trained[-5:]],
         "last_validations": [{key: entry[key] for key in validation_keys if key in entry} for entry in validations],
@@ -133,8 +140,12 @@ def _run_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def _seconds_left(stop: Mapping[str, Any], last: Mapping[str, Any]) -> float | None:
-    """Training time left, by the number of steps if it is known, else by the minutes asked for."""
+def _seconds_left(
+    stop: Mapping[str, Any], last: Mapping[str, Any], first_stage: Sequence[Mapping[str, Any]]
+) -> float | None:
+    """Training time left, by the number of steps if it is known, else by the minutes asked for. `first_stage` is the
+    last entry of its log, if there is one."""
     if stop.get("steps") is None:
-        return max(0.0, 60 * stop["minutes"] - last["seconds"]) if stop.get("minutes") else None
+        spent = last["seconds"] + sum(entry["seconds"] for entry in first_stage)
+        return max(0.0, 60 * stop["minutes"] - spent) if stop.get("minutes") else None
     return last["seconds"] / last["step"] * (stop["steps"] - last["step"]) if last["step"] else None

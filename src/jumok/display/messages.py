@@ -21,7 +21,8 @@ def describe(event: Event, status: Status) -> Iterator[str]:
     elif kind == "stage":
         yield status.stage
     elif kind == "translating":
-        yield f"{status.phase}: {event['done']:,} of {counted(event['pairs'], 'pair')}"
+        more = f"; {counted(event['new'], 'new pair')} to learn from" if "new" in event else ""
+        yield f"{status.phase}: {event['done']:,} of {counted(event['pairs'], 'pair')}{more}"
     elif kind == "plan":  # the settings that were chosen, and why
         yield from (f"{choice['name']} = {choice['value']}  ({choice['why']})" for choice in event["choices"])
     elif kind == "resumed":

@@ -16,8 +16,12 @@ class FirstStageRecipe(Recipe):
         changed = options.get("expected") not in (None, self.corpus.facts["fingerprint"])
         if changed and options.get("if_changed") is None:
             raise ChangedDataError([*self.corpus.facts["files"], *self.corpus.facts["valid_files"]])
-        return self.corpus.facts
+        return self._facts()
 
     def reopen(self, store: Path, fingerprint: str) -> dict[str, Any]:
         """The same: every process has opened the corpus."""
-        return self.corpus.facts
+        return self._facts()
+
+    def _facts(self) -> dict[str, Any]:
+        """Without what the second stage has said of the files already."""
+        return {**self.corpus.facts, "findings": [], "layouts": []}

@@ -104,8 +104,10 @@ def plan_training(recipe: Recipe, asked: Settings, *, skip_unusable: bool = Fals
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="jumok-") as directory:
         recipe.prepare(Path(directory), asked, expected=None, encoder=None, skip_unusable=skip_unusable)
-        if (stage := recipe.first_stage(asked)) is not None:
-            recipe.use_first_stage(stage[0], None, Path(directory))
+        if (first := recipe.first_stage(asked)) is not None:
+            stage, settings = first
+            recipe.use_first_stage(stage, None, Path(directory))
+            began -= 60 * (settings.stop.minutes or 0.0)
         return resolve_settings(recipe, asked, began=began)
 
 
@@ -169,8 +171,10 @@ def _shared(choice: Choice, processes: int) -> Choice:
 def _workload(recipe: Recipe, settings: Settings) -> Workload:
     facts, accumulate = recipe.corpus.facts, chosen(settings.batch.accumulate)
     steps_per_epoch = -(-recipe.epochs(settings).size(0) // accumulate)
-    share = validated_examples(recipe, settings) / len(recipe.corpus.train)  # of an epoch
-    return Workload(facts["tokens"], steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
+    examples = len(recipe.corpus.train)  # to which a first stage may have added some
+    share = validated_examples(recipe, settings) / examples  # of an epoch
+    tokens = facts["tokens"] * examples // facts["examples"]
+    return Workload(tokens, steps_per_epoch, recipe.validation_cost * share * steps_per_epoch)
 
 
 def _choose_length(recipe: Recipe, plan: Plan, began: float) -> Plan:

@@ -48,6 +48,7 @@ from jumok.recipes.resuming import (
 from jumok.system import keep_freed_memory
 from jumok.tasks import resolve, task_named
 from jumok.training.auto import require_one_length
+from jumok.training.checkpoint import newest_step
 from jumok.training.compiling import compile_layers
 from jumok.training.distributed import RESTART_COUNT, ProcessGroup, join_process_group
 from jumok.training.environment import limit_threads, versions
@@ -183,7 +184,9 @@ class _Job:
         asked: Settings,
         request: TrainRequest,
         on_event: EventCallback,
+        second_stage: "_Job | None" = None,
     ) -> None:
+        self.second_stage = second_stage
         self.recipe, self.run, self.group, self.asked, self.request = recipe, run, group, asked, request
         self.began, self.on_event = request["began"], on_event
         self.stop_requested = request.get("stop_requested", lambda: False)
@@ -203,10 +206,6 @@ class _Job:
             require = require_same_data_settings if self.changes_allowed else require_same
             require(self.run.path, self.before["asked"], self.asked)
         facts = self.prepare()
-        for finding in facts.get("findings", ()) if self.before is None else ():
-            self.on_event(cast(Any, {"event": "finding", **finding}))
-        for layout in facts.get("layouts", ()):
-            self.on_event(cast(Any, {"event": "file", **layout}))
         self.on_event(cast(Any, {"event": "corpus", **facts}))
         plan, length = self.resolve()
         if self.fresh:  # only now: a corpus or a setting that cannot be used must not cost the model that is there
@@ -232,6 +231,10 @@ class _Job:
         facts = self._prepare_on_rank_0() if self.group.rank == 0 else {}
         fingerprint = self.group.broadcast(facts.get("fingerprint"))
         facts = facts or self.recipe.reopen(self.run.store, fingerprint)
+        for finding in facts.get("findings", ()) if self.before is None else ():
+            self.on_event(cast(Any, {"event": "finding", **finding}))
+        for layout in facts.get("layouts", ()):
+            self.on_event(cast(Any, {"event": "file", **layout}))
         if (first := self.recipe.first_stage(with_recorded_stages(self.asked, self.before))) is not None:
             self._train_first_stage(*first)
             facts = self.recipe.corpus.facts
@@ -246,9 +249,9 @@ class _Job:
         self.on_event({"event": "stage", "number": 1, "title": stage.title})
         group = self.group.unsharded()
         with open_run(self.run.path / FIRST_STAGE, stage, group) as run:
-            job = _Job(stage, run, group, asked, self.request, self.on_event)
+            job = _Job(stage, run, group, asked, self.request, self.on_event, second_stage=self)
             job.run_to_the_end()
-        if self.before is None:
+        if newest_step(self.run.checkpoints) is None:  # else the time is in the checkpoint
             self.began = min(self.began, time.perf_counter() - job.elapsed)
         if self.group.rank == 0:
             self.recipe.use_first_stage(stage, run.model, self.run.store, self.on_event)
@@ -286,7 +289,9 @@ class _Job:
         return kept_encoder(self.run, self.recipe.kind.encoder)
 
     def clear_run(self) -> None:
-        """Delete what was trained here before."""
+        """Delete what was trained here before, and what a second stage has made of it."""
+        if self.second_stage is not None:
+            self.second_stage.clear_run()
         if self.group.rank == 0:
             self.run.clear()
         self.group.barrier()

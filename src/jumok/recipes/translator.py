@@ -25,9 +25,8 @@ from jumok.metrics.translation import corpus_scores
 from jumok.model.encoder_decoder import EncoderDecoder
 from jumok.recipes.recipe import BY_MUON, PathLike, Recipe, few_wide_layers, spread
 from jumok.recipes.training import TrainingResult, TrainRequest, train
-from jumok.system import usable_cores
 from jumok.tokenizer import is_upper_case, lower_case
-from jumok.training.auto import PRESET_TOKENS, TOKENS_PER_CORE, Choice
+from jumok.training.auto import Choice
 from jumok.training.events import EventCallback, ignore_event
 from jumok.training.objective import smoothed_cross_entropy
 from jumok.training.progress import Validation
@@ -38,8 +37,6 @@ CASE_SHARE = 0.05  # of the sources, in small letters; see benchmarks/unusual_in
 CANDIDATES = 2_000  # that the loss compares with the targets of a batch
 TOKEN_DROPOUT = 0.1
 MANY_EPOCHS = 50.0  # from here on tokens are dropped
-DIVERSIFIED_EPOCHS = 40.0  # at the nominal speed; from here on translations of the corpus are learned from too
-LEAST_PAIRS = 10_000  # of which a translator of both directions learns enough to be learned from
 TRANSLATIONS = "translations"  # of the corpus, in the store
 SAMPLED_SOURCES = 2_000  # looked at to see whether they have several sentences, and both cases
 COUNTED_PAIRS = 30_000  # of the corpus, to see which tokens occur together
@@ -81,6 +78,7 @@ class TranslatorRecipe(Recipe):
     validation_cost, export_cost = 2.0, 8.0
     may_fit_embeddings, predicted, augmentations = True, "target", ("diversify",)
     _diversify: Choice | None = None  # that a first stage was chosen
+    _device = "auto"  # that was asked for
 
     def __init__(
         self,
@@ -103,23 +101,16 @@ class TranslatorRecipe(Recipe):
     def first_stage(self, asked: Settings) -> tuple[Recipe, Settings] | None:
         """Data diversification, where it is asked for, or few pairs would be seen very often: see "Translations of the
         corpus" in benchmarks/multi30k.md."""
-        from jumok.recipes.two_way_translator import TwoWayTranslatorRecipe  # which extends this recipe
+        from jumok.recipes.two_way_translator import TwoWayTranslatorRecipe, should_diversify  # extends this
 
-        if asked.augment.diversify is None:
-            self._diversify = self._choice_to_diversify(asked)
+        self._device, self._diversify = asked.device, None
+        if asked.augment.diversify is None and should_diversify(self.corpus, asked):
+            why = f"{asked.stop.minutes:g} minutes are enough to learn from translations of the corpus too"
+            self._diversify, asked = Choice("augment.diversify", True, why), asked.changed({"preset": "tiny"})
         if not (asked.augment.diversify or self._diversify):
             return None
         stage = TwoWayTranslatorRecipe.of_corpus(self.corpus, self)
         return stage, stage.settings_within(asked)
-
-    def _choice_to_diversify(self, asked: Settings) -> Choice | None:
-        """From the minutes and a nominal speed, so that the same command always chooses the same."""
-        pairs, tokens = len(self.corpus.train), self.corpus.facts["tokens"]
-        is_tiny = asked.preset == "tiny" or (asked.preset == "auto" and tokens < dict(PRESET_TOKENS)["tiny"])
-        nominal = (asked.stop.minutes or 0) * 60 * TOKENS_PER_CORE["tiny"] * usable_cores() / tokens
-        if not is_tiny or pairs < LEAST_PAIRS or nominal < DIVERSIFIED_EPOCHS:
-            return None
-        return Choice("augment.diversify", True, "there is time to learn from translations of so few pairs too")
 
     def use_first_stage(
         self, stage: Recipe, model: Path | None, store: Path, on_event: EventCallback = ignore_event
@@ -127,7 +118,7 @@ class TranslatorRecipe(Recipe):
         """Add what the translator of both directions makes of the pairs."""
         from jumok.recipes.two_way_translator import diversified
 
-        self.corpus = diversified(self.corpus, model, store / TRANSLATIONS, on_event)
+        self.corpus = diversified(self.corpus, model, store / TRANSLATIONS, self._device, on_event)
 
     def choices(self, settings: Settings) -> Sequence[Choice]:
         """The first stage, if it was chosen, and variants in small letters if the sources are written in both cases."""
@@ -171,7 +162,8 @@ class TranslatorRecipe(Recipe):
     def card(self) -> dict[str, Any]:
         """Source and target language, where they are known, the length of the longest usual sentences, and the share
         of lines with several sentences."""
-        usual = np.quantile(self.corpus.train.lengths("source"), USUAL_SHARE, method="higher")
+        lengths = self.corpus.train.lengths("source", slice(self.corpus.facts["examples"]))
+        usual = np.quantile(lengths, USUAL_SHARE, method="higher")
         return {
             "languages": self._known_languages and list(self._known_languages),
             "usual_tokens": int(usual),
@@ -190,9 +182,9 @@ class TranslatorRecipe(Recipe):
         return sum(bool(sentence_ends(text, language)) for text in texts) / len(texts)
 
     def _source_sample(self) -> list[str]:
-        """Source sentences from all parts of the training data."""
+        """Source sentences from all parts of the corpus, without translations behind them."""
         train = self.corpus.train
-        numbers = spread(len(train), SAMPLED_SOURCES)
+        numbers = spread(self.corpus.facts["examples"], SAMPLED_SOURCES)
         return self.corpus.tokenizer.decode([train.example("source", number) for number in numbers])
 
     def fit(self, settings: Settings) -> None:

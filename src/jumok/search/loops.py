@@ -57,13 +57,14 @@ def resolve_loops(
     if not suspects:
         return resolved
 
-    def quality(number: int, hypotheses: list[Hypothesis]) -> tuple[bool, bool, float]:
-        best = hypotheses[0]
-        return not is_suspect(best, sources[number]), best.finished, best.score
+    def kind(number: int, best: Hypothesis) -> tuple[bool, bool]:
+        return not is_suspect(best, sources[number]), best.finished
 
-    has_scores = not any(math.isnan(results[number][0].score) for number in suspects)
-    firsts = [results[number] for number in suspects] if has_scores else redo(suspects, 0)
-    for number, first, second in zip(suspects, firsts, redo(suspects, RETRY_NGRAM), strict=True):
-        if quality(number, second) > quality(number, first):
+    for number, second in zip(suspects, redo(suspects, RETRY_NGRAM), strict=True):
+        first = results[number]
+        kinds = kind(number, first[0]), kind(number, second[0])
+        if kinds[0] == kinds[1] and math.isnan(first[0].score):
+            [first] = redo([number], 0)
+        if (kinds[1], second[0].score) > (kinds[0], first[0].score):
             resolved[number] = second
     return resolved

@@ -15,8 +15,6 @@ FindingEvent = TypedDict("FindingEvent", {"event": Literal["finding"], "what": s
 FileEvent = TypedDict("FileEvent", {"event": Literal["file"], "file": str, "columns": Mapping[str, Any], "what": str})
 # A training in several stages comes to one of them: its number, and what it trains.
 StageEvent = TypedDict("StageEvent", {"event": Literal["stage"], "number": int, "title": str})
-# What a first stage has trained translates the corpus for the second: how many of its pairs so far.
-TranslatingEvent = TypedDict("TranslatingEvent", {"event": Literal["translating"], "done": int, "pairs": int})
 # What was chosen for this training, and why: each a name, a value and a reason.
 PlanEvent = TypedDict("PlanEvent", {"event": Literal["plan"], "choices": list[dict[str, Any]]})
 # All settings, resolved. The number of steps is a forecast if minutes were asked for.
@@ -41,6 +39,15 @@ class ResumedEvent(TypedDict):
     changed: Mapping[str, list[Any]]  # versions, threads … whose change costs the same bits
     losses: list[float]  # of the log so far, so that a learning curve goes on
     validations: list[dict[str, Any]]  # of the log so far, without samples
+
+
+class TranslatingEvent(TypedDict):
+    """What a first stage has trained translates the corpus for the second."""
+
+    event: Literal["translating"]
+    done: int  # pairs so far
+    pairs: int  # in all
+    new: NotRequired[int]  # pairs that came out, at the end
 
 
 class CorpusEvent(TypedDict):
