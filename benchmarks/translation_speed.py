@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine, peak_memory
+from sections import sections_of
 from turns import rounds_of
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -55,8 +56,7 @@ difference), outputs that repeat themselves or do not end are decoded again, and
 is too long, and joined again. For one sentence at a time, two threads per operation would be a third faster with
 float32 on an idle machine; beside another busy process they are four times slower than one thread, and with int8 ten
 times or more (as the rows "as its README shows" demonstrate). So each sentence is translated by one thread. Tried
-without a gain: preparing texts while others are translated, MKL and packed matrix products inside CTranslate2, other
-batch sizes.
+without a gain: preparing texts while others are translated, MKL and packed matrix products inside CTranslate2.
 """
 
 Translate = Callable[[list[str]], list[str]]
@@ -270,7 +270,7 @@ against {arguments.reference.name if arguments.reference else "nothing"}. One at
 
 From starting the command to the first translation, with the last of these models: {started:.2f} s (`jumok translate`,
 median of {COLD_STARTS}).
-{REMARKS}"""
+{REMARKS}{sections_of(PAGE)}"""
 
 
 if __name__ == "__main__":

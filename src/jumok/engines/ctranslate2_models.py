@@ -8,6 +8,8 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,11 @@ class Ctranslate2Model:
     def _make(self, path: str, workers: int, **files: Any) -> Any:
         import ctranslate2
 
-        kind = getattr(ctranslate2, self._kind)
-        return kind(path, inter_threads=workers, intra_threads=1, **self._options, **files)
+        kind = partial(getattr(ctranslate2, self._kind), inter_threads=workers, intra_threads=1, **self._options)
+        # CTranslate2 sets the number of OpenMP's threads for the thread that calls it. PyTorch, which shares them,
+        # would compute with a single one from then on.
+        with ThreadPoolExecutor(1) as another:
+            return another.submit(kind, path, **files).result()
 
 
 def _device(name: str) -> tuple[str, int]:

@@ -1,6 +1,7 @@
 """CTranslate2 translates as PyTorch does, or there is no export."""
 
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,20 @@ def test_greedy_outputs_are_the_same_without_scores(
     assert all(best.score < 0 for best in scored)
     with_beam = exported.generate(sources[:2], SearchOptions(beam=2, scores=False))
     assert with_beam == exported.generate(sources[:2], SearchOptions(beam=2)), "nothing would be saved"
+
+
+def test_pytorch_keeps_its_threads_when_an_export_is_opened_and_used(tmp_path: Path) -> None:
+    shutil.copytree(FROZEN / "model", tmp_path / "model")
+    export_ctranslate2(tmp_path / "model")
+    code = """if True:
+        import sys, torch, jumok
+        before = torch.get_num_threads()
+        for _ in range(2):
+            jumok.load(sys.argv[1], "ctranslate2").translate("cat .")
+            assert torch.get_num_threads() == before, (torch.get_num_threads(), before)
+        """
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=True, env=environment)
 
 
 def test_what_ctranslate2_cannot_do_is_done_by_pytorch(

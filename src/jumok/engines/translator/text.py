@@ -154,6 +154,7 @@ class TextTranslator(Facade):
             max_ratio=2.0        the longest output has max_ratio * source tokens + 32 tokens
             sampling=None        jumok.Sampling(temperature=…, top_k=…, top_p=…, seed=…): sample instead of searching
             batch_tokens=4096    padded source tokens * beam in a batch; changes no output
+            scores=True          outputs are scored; here they are not unless it is given, as nobody sees it
             prefix=""            every output begins with it
             bias={}              word → added to its log-probability at every step
             segment_tokens=None  longer lines are split at sentence ends; None: as long as in training
