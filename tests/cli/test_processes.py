@@ -285,7 +285,7 @@ def test_two_processes_of_two_threads_end_with_the_same_bits_twice_and_after_a_k
         assert_same(directory / other, directory / "threads", THREADED_STEPS)
 
 
-@pytest.mark.parametrize(("trained", "how"), product(("painter", "diversified"), WAYS))
+@pytest.mark.parametrize(("trained", "how"), list(product(("painter", "diversified"), WAYS)))
 def test_two_processes_learn_both_stages_of_a_training_as_one_does(runs: Runs, trained: str, how: str) -> None:
     directory, outcomes = runs
     assert outcomes[f"{trained} one"].codes == [0]
