@@ -96,8 +96,8 @@ def _shared_tokens(train: TokenStore) -> float:
 def diversified(corpus: Corpus, model: Path | None, store: Path, device: str, on_event: EventCallback) -> Corpus:
     """The corpus, and behind its pairs those of a source with its translation and of a translated target with the
     target, where the model gives another text than the corpus. They are in the directory `store`, or are made and kept
-    there. They come from CTranslate2 on the `device`, or the CPU where it does not know that. Without a model, for a
-    plan: as many pairs as there can be."""
+    there: on the `device`, or on the CPU if CTranslate2 does not know it. Without a model, for a plan: as many pairs as
+    there can be."""
     train = corpus.train
     if model is None:
         more = train.followed_by(train)
@@ -118,8 +118,7 @@ def _new_pairs(corpus: Corpus, model: Path, device: str, on_event: EventCallback
     for start in range(0, len(train), PAIRS_AT_A_TIME):
         on_event({"event": "translating", "done": start, "pairs": len(train)})
         numbers = range(start, min(start + PAIRS_AT_A_TIME, len(train)))
-        rows = [[train.example(column, number) for number in numbers] for column in COLUMNS]
-        sources, targets, lines = rows
+        sources, targets, lines = ([train.example(column, number) for number in numbers] for column in COLUMNS)
         of_sources, of_targets = (_translations(translator, corpus, side) for side in (sources, targets))
         for source, target, line, forward, back in zip(sources, targets, lines, of_sources, of_targets, strict=True):
             # A copy is no translation, and what the corpus has says nothing new.
@@ -132,7 +131,7 @@ def _new_pairs(corpus: Corpus, model: Path, device: str, on_event: EventCallback
 
 def _translations(translator: TextTranslator, corpus: Corpus, texts: Sequence[Sequence[int]]) -> list[list[int]]:
     """The ids of the translation of each text; none for one that was cut or is too long."""
-    results: list[Any] = translator.translate_batch(corpus.tokenizer.decode(texts))
+    results = translator.translate_batch(corpus.tokenizer.decode(texts))
     outputs = corpus.tokenizer.encode([result.text for result in results])
     return [
         ids if result.finished and len(ids) <= LONGEST else [] for ids, result in zip(outputs, results, strict=True)
