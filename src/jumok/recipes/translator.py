@@ -109,7 +109,7 @@ class TranslatorRecipe(Recipe):
             self._diversify, asked = Choice("augment.diversify", True, why), asked.changed({"preset": "tiny"})
         if not (asked.augment.diversify or self._diversify):
             return None
-        stage = TwoWayTranslatorRecipe.of_corpus(self.corpus, self)
+        stage = TwoWayTranslatorRecipe.of_corpus(self.corpus, self.data)
         return stage, stage.settings_within(asked)
 
     def use_first_stage(
@@ -153,9 +153,7 @@ class TranslatorRecipe(Recipe):
         benchmarks/multi30k.md."""
         if chosen.preset != "tiny" or "dropout" in chosen.model:
             return ()
-        if chosen.augment.diversify:
-            return (Choice("augment.token_dropout", TOKEN_DROPOUT, "less overfitting to pairs that are seen often"),)
-        if epochs < MANY_EPOCHS:
+        if epochs < MANY_EPOCHS and not chosen.augment.diversify:
             return ()
         return (Choice("augment.token_dropout", TOKEN_DROPOUT, f"less overfitting in {epochs:.0f} epochs"),)
 

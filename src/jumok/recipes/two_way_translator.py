@@ -16,7 +16,7 @@ from jumok.engines.loading import load
 from jumok.engines.translator.text import TextTranslator
 from jumok.model.encoder_decoder import EncoderDecoder
 from jumok.recipes.first_stage import FirstStageRecipe
-from jumok.recipes.recipe import spread
+from jumok.recipes.recipe import PathLike, spread
 from jumok.recipes.translator import TranslatorRecipe
 from jumok.training.auto import PRESET_TOKENS
 from jumok.training.events import EventCallback
@@ -39,9 +39,9 @@ class TwoWayTranslatorRecipe(FirstStageRecipe, TranslatorRecipe):
     title = "translator of both directions, from whose translations the second stage learns too"
 
     @classmethod
-    def of_corpus(cls, corpus: Corpus, main: TranslatorRecipe) -> Self:
-        """The recipe for the pairs that `main` has prepared."""
-        stage = cls(main.data)
+    def of_corpus(cls, corpus: Corpus, data: Sequence[PathLike]) -> Self:
+        """The recipe for the pairs that the second stage has prepared from these files."""
+        stage = cls(data)
         train = corpus.train.followed_by(corpus.train.renamed(EXCHANGED))
         valid = [*corpus.valid, *(Example(each.inputs[::-1], each.where) for each in corpus.valid)]
         counts = {
